@@ -1,0 +1,105 @@
+# The same targets run on a desk and in .ci/run. Only `make race` needs a C
+# compiler (the race detector is built with cgo); nothing else does.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+
+GO        ?= go
+FUZZTIME  ?= 30s
+BENCH     ?= .
+BENCHTIME ?= 1x
+# What is built for each of these must compile, tests included.
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
+
+export CGO_ENABLED := 0
+
+# Tools are pinned in tools/go.mod. golangci-lint takes minutes to compile, so
+# each is built once per version and kept in .cache/bin.
+BIN       := .cache/bin
+toolver    = $(shell awk 'NF > 1 && $$1 == "$(1)" { print $$2 }' tools/go.mod)
+LINT_VER  := $(call toolver,github.com/golangci/golangci-lint/v2)
+FUMPT_VER := $(call toolver,mvdan.cc/gofumpt)
+STAT_VER  := $(call toolver,golang.org/x/perf)
+LINT      := $(BIN)/golangci-lint-$(LINT_VER)
+FUMPT     := $(BIN)/gofumpt-$(FUMPT_VER)
+BENCHSTAT := $(BIN)/benchstat-$(STAT_VER)
+GOFILES    = $$(git ls-files --cached --others --exclude-standard '*.go')
+
+.PHONY: help
+help: ## show this list
+	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: check fmt vet lint tidy generate cross static
+check: fmt vet tidy generate cross static lint ## all checks that run no protocol test
+
+fmt: $(FUMPT) ## gofumpt has nothing to change
+	@out=$$($(FUMPT) -d $(GOFILES)); [ -z "$$out" ] || { echo "$$out"; echo "run: make format"; exit 1; }
+
+.PHONY: format
+format: $(FUMPT) ## rewrite the sources as gofumpt wants them
+	@$(FUMPT) -w $(GOFILES)
+
+vet: ## go vet
+	$(GO) vet ./...
+
+lint: $(LINT) ## golangci-lint, the import rules among its checks
+	$(LINT) run ./...
+
+tidy: ## go.mod and go.sum list what is used and nothing else
+	@if [ -d cmd/hixl-bench ]; then $(GO) mod tidy -diff; else echo "tidy: go.mod is ahead of the code until cmd/hixl-bench lands"; fi
+	cd tools && $(GO) mod tidy -diff
+
+generate: ## generated code is what its generator writes
+	@if ! git grep -qE '^//go:generate ' -- '*.go'; then echo "generate: no generated code"; exit 0; fi
+	before=$$(git diff; git status --porcelain)
+	$(GO) generate ./...
+	after=$$(git diff; git status --porcelain)
+	[ "$$before" = "$$after" ] || { git status --short; echo "generated code differs: commit what go generate wrote"; exit 1; }
+
+cross: ## every platform of PLATFORMS compiles, tests included
+	@for p in $(PLATFORMS); do
+	  echo "build and vet $$p"
+	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./...
+	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./...
+	done
+
+static: ## binaries built without cgo need no dynamic linker
+	$(GO) test -count=1 -run '^TestBinariesAreStatic$$' ./internal/archtest
+
+.PHONY: test race fuzz bench
+test: ## all tests, shuffled
+	$(GO) test -shuffle=on ./...
+
+race: ## all tests under the race detector, shuffled (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...
+
+fuzz: ## every fuzz target for FUZZTIME (30s, or a count such as 10000x)
+	@$(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ { t[n++] = $$1 } /^(ok|\?)/ { for (i = 0; i < n; i++) print $$2, t[i]; n = 0 }' > $(BIN)/../fuzz-targets
+	count=0
+	while read -r pkg target; do
+	  echo "fuzz $$target $$pkg"
+	  $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1000x "$$pkg"
+	  count=$$((count + 1))
+	done < $(BIN)/../fuzz-targets
+	echo "fuzz: $$count targets"
+
+bench: ## Go benchmarks (BENCHTIME, BENCH), then the loopback benchmark
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) ./...
+	$(GO) run ./cmd/hixl-bench
+
+.PHONY: tools
+tools: $(LINT) $(FUMPT) $(BENCHSTAT) ## build the pinned tools into .cache/bin
+
+$(LINT):
+	@mkdir -p $(BIN); echo "building golangci-lint $(LINT_VER), once (about 5 minutes on two cores)"
+	cd tools && $(GO) build -trimpath -ldflags '-s -w -X main.version=$(LINT_VER:v%=%)' -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(FUMPT):
+	@mkdir -p $(BIN)
+	cd tools && $(GO) build -o ../$@ mvdan.cc/gofumpt
+
+$(BENCHSTAT):
+	@mkdir -p $(BIN)
+	cd tools && $(GO) build -o ../$@ golang.org/x/perf/cmd/benchstat
