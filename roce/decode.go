@@ -1,0 +1,97 @@
+package roce
+
+// Decode fills p from a UDP payload: BTH, extension headers, payload, pad and
+// the four ICRC bytes, which it does not check ([Headers.Check] does). It takes
+// any bytes and either gives a packet or, leaving p as it was, a *[DecodeError]:
+// [ErrTruncated], [ErrOpcode], [ErrVersion], or [ErrLength] for a pad count
+// without room. Rules a responder must answer with a NAK are not errors here;
+// see CheckLength. Reserved bits are kept, so that Append gives back the same
+// bytes. It does not allocate and p.Payload aliases b.
+func (p *Packet) Decode(b []byte) error {
+	if len(b) < minPacket {
+		return errRunt
+	}
+	op := Opcode(b[0])
+	info := &opcodes[op]
+	if info.flags&opKnown == 0 {
+		return &errsOf[op].unknown // before any length is derived from it (§9.1 R12)
+	}
+	if b[1]&0xF != 0 {
+		return errVersion
+	}
+	n := BTHLen + int(info.ext)
+	end := len(b) - ICRCLen - int(b[1]>>4&3)
+	if end < n { // all three at once: no subtraction below zero follows (§9.1 R13)
+		if len(b) < n+ICRCLen {
+			return &errsOf[op].truncated
+		}
+		return &errsOf[op].pad
+	}
+	qp, psn := be.Uint32(b[4:]), be.Uint32(b[8:])
+	*p = Packet{
+		Opcode:  op,
+		SE:      b[1]&0x80 != 0,
+		Mig:     b[1]&0x40 != 0,
+		Pad:     b[1] >> 4 & 3,
+		Resv6:   uint8(qp >> 24 & 0x3F),
+		Resv7:   uint8(psn >> 24 & 0x7F),
+		FECN:    qp>>31 != 0,
+		BECN:    qp>>30&1 != 0,
+		AckReq:  psn>>31 != 0,
+		PKey:    be.Uint16(b[2:]),
+		DestQP:  QPN(qp) & QPNMask,
+		PSN:     PSN(psn) & PSNMask,
+		Payload: b[n:end:end],
+	}
+	if p.Pad != 0 {
+		copy(p.padding[:p.Pad], b[end:])
+	}
+	if info.has != 0 {
+		p.decodeExt(info.has, b[BTHLen:n])
+	}
+	return nil
+}
+
+// decodeExt reads the extension headers; b has exactly their bytes.
+func (p *Packet) decodeExt(has Hdr, b []byte) {
+	if has&HasDETH != 0 {
+		p.DETH.decode(b)
+		b = b[dethLen:]
+	}
+	if has&HasXRCETH != 0 {
+		v := be.Uint32(b)
+		p.SRQNResv, p.SRQN = uint8(v>>24), v&0xFFFFFF
+		b = b[xrcethLen:]
+	}
+	if has&HasFETH != 0 {
+		p.FETH.decode(b)
+		b = b[fethLen:]
+	}
+	if has&HasRETH != 0 {
+		p.RETH.decode(b)
+		b = b[rethLen:]
+	}
+	if has&HasAtomicETH != 0 {
+		p.Atomic.decode(b)
+		b = b[atomicETHLen:]
+	}
+	if has&HasAETH != 0 {
+		p.AETH.decode(b)
+		b = b[aethLen:]
+	}
+	if has&HasAtomicAck != 0 {
+		p.AtomicAck = be.Uint64(b)
+		b = b[atomicAckLen:]
+	}
+	if has&HasImm != 0 {
+		p.Imm = be.Uint32(b)
+		b = b[immLen:]
+	}
+	if has&HasIETH != 0 {
+		p.InvKey = be.Uint32(b)
+		b = b[iethLen:]
+	}
+	if has&HasCNP != 0 {
+		copy(p.CNPResv[:], b)
+	}
+}

@@ -1,0 +1,105 @@
+package rc
+
+import (
+	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce"
+)
+
+// Out is one packet to send: its headers, and where its payload lies.
+type Out struct {
+	hdr    [roce.MaxHeaderLen]byte
+	hdrLen uint8
+	// Pad is the number of zero bytes after the payload, 0..3.
+	Pad uint8
+	// lo and hi delimit the packet's spans in the batch.
+	lo, hi int32
+	// Len is the payload's length in bytes.
+	Len int32
+	// Inline, if not nil, is the payload; otherwise it lies in the spans. It is
+	// valid until the queue pair's lock is released.
+	Inline []byte
+	// Token goes to [RC.Fetched] once the spans have been read. 0: no spans.
+	Token uint64
+}
+
+// Header returns BTH and extension headers, valid until the batch is reset.
+func (o *Out) Header() []byte { return o.hdr[:o.hdrLen] }
+
+// Size returns the packet's length from BTH to ICRC.
+func (o *Out) Size() int { return int(o.hdrLen) + int(o.Len) + int(o.Pad) + roce.ICRCLen }
+
+// Batch collects packets to send. The caller owns it and resets it between
+// drains; its slices are reused.
+type Batch struct {
+	outs  []Out
+	spans []mr.Span
+	limit int
+	bytes int
+	max   int
+}
+
+// NewBatch returns a batch of up to packets packets and maxBytes bytes.
+func NewBatch(packets, maxBytes int) *Batch {
+	return &Batch{outs: make([]Out, 0, packets), spans: make([]mr.Span, 0, packets), limit: packets, max: maxBytes}
+}
+
+// Reset empties the batch and drops its references to regions.
+func (b *Batch) Reset() {
+	clear(b.spans)
+	b.outs, b.spans, b.bytes = b.outs[:0], b.spans[:0], 0
+}
+
+// Len returns the number of packets.
+func (b *Batch) Len() int { return len(b.outs) }
+
+// At returns packet i, valid until the batch is reset.
+func (b *Batch) At(i int) *Out { return &b.outs[i] }
+
+// Spans returns where the payload of o lies.
+func (b *Batch) Spans(o *Out) []mr.Span { return b.spans[o.lo:o.hi] }
+
+// room reports whether another packet of any size fits.
+func (b *Batch) room() bool {
+	return len(b.outs) < b.limit && b.bytes+maxPacket <= b.max
+}
+
+// maxPacket is the largest packet: 4096 bytes of payload and its headers.
+const maxPacket = 4096 + roce.MaxHeaderLen + roce.ICRCLen
+
+// add appends a packet with the headers of p and n payload bytes.
+func (b *Batch) add(p *roce.Packet, n int) *Out {
+	p.Pad = uint8(-n & 3)
+	b.outs = b.outs[:len(b.outs)+1]
+	o := &b.outs[len(b.outs)-1]
+	o.hdrLen = uint8(len(p.AppendHeader(o.hdr[:0])))
+	o.Pad, o.Len, o.Inline, o.Token = p.Pad, int32(n), nil, 0
+	o.lo = int32(len(b.spans))
+	o.hi = o.lo
+	b.bytes += o.Size()
+	return o
+}
+
+// gather appends to packet o the part [off, off+n) of spans.
+func (b *Batch) gather(o *Out, spans []mr.Span, off, n uint64) {
+	b.spans = slice(b.spans, spans, off, n)
+	o.hi = int32(len(b.spans))
+}
+
+// slice appends the part [off, off+n) of the concatenation of src to dst.
+func slice(dst, src []mr.Span, off, n uint64) []mr.Span {
+	for _, s := range src {
+		l := uint64(s.Len)
+		if off >= l {
+			off -= l
+			continue
+		}
+		take := min(l-off, n)
+		if take == 0 {
+			break
+		}
+		dst = append(dst, mr.Span{Region: s.Region, Off: s.Off + off, Len: uint32(take)})
+		n -= take
+		off = 0
+	}
+	return dst
+}

@@ -1,0 +1,120 @@
+package rc
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce"
+)
+
+// Limits and defaults of a connection.
+const (
+	// DefaultWindowBytes is the payload and header bytes a requester keeps
+	// unacknowledged: what a UDP socket's usual receive buffer holds.
+	DefaultWindowBytes = 1 << 20
+	// DefaultWindowPSNs bounds the unacknowledged packets of small messages.
+	DefaultWindowPSNs = 1024
+	// MaxWindowPSNs keeps new packets and duplicates apart: a quarter of the
+	// 24-bit PSN space, half of what §3.2 allows.
+	MaxWindowPSNs = 1 << 22
+	// DefaultAckEvery is the number of packets inside a long message after
+	// which one asks for an acknowledgement (§3.4).
+	DefaultAckEvery = 16
+	// MaxMessage is the largest message in bytes (§1.9).
+	MaxMessage = 1 << 31
+	// MaxInline is the largest payload that is copied when it is posted.
+	MaxInline = 256
+	// MaxPending bounds the packets of one peer whose bytes have been accepted
+	// but are not in their region yet.
+	MaxPending = 4096
+)
+
+// Config describes a connection. It is read by [New] and not kept.
+type Config struct {
+	// LocalQPN and RemoteQPN name the two ends. Peer appears in completions.
+	LocalQPN, RemoteQPN roce.QPN
+	Peer                netip.Addr
+	// PD resolves the remote keys that requests name.
+	PD *mr.PD
+	// MTU is the path MTU in payload bytes: 256, 512, 1024, 2048 or 4096.
+	MTU int
+	// PKey goes into every packet; 0 means 0xFFFF.
+	PKey uint16
+
+	// The responder: the PSN it expects first, what a peer may do, how many
+	// READs and atomics it can serve at once (0: none), the RNR timer code it
+	// answers with, and where receive work requests come from.
+	ExpectPSN    roce.PSN
+	Access       mr.Access
+	MaxDestRead  int
+	RNRTimerCode uint8
+	Receives     ReceiveSource
+	// MaxRecvSGE is the largest number of spans of a receive.
+	MaxRecvSGE int
+	// MaxPending bounds placements in progress; 0 means [MaxPending].
+	MaxPending int
+
+	// The requester: see [SendConfig]. SendQueue and MaxSendSGE size the rings,
+	// which are allocated at the first post.
+	SendQueue  int
+	MaxSendSGE int
+	Send       SendConfig
+}
+
+// SendConfig holds what a requester learns when it may start to send.
+type SendConfig struct {
+	// FirstPSN is the PSN of the first request packet.
+	FirstPSN roce.PSN
+	// MaxRead is the number of READs and atomics in flight; 0 allows none.
+	MaxRead int
+	// Timeout is the ACK timeout exponent, T = 4.096 µs · 2^Timeout, 0..31;
+	// 0 means that it never fires (§3.12).
+	Timeout uint8
+	// RetryCount is the number of timeouts without progress that are survived,
+	// 0..7; 7 is an ordinary 7. RNRRetry likewise for RNR NAKs, 7 is unlimited.
+	RetryCount, RNRRetry uint8
+	// FixedTimeout switches off the shorter timeout that is derived from the
+	// measured round trip (§7.2.5).
+	FixedTimeout bool
+	// WindowBytes and WindowPSNs bound what is unacknowledged; 0 takes the
+	// defaults.
+	WindowBytes int
+	WindowPSNs  int
+	// AckEvery is the largest number of packets sent without asking for an
+	// acknowledgement; 0 means [DefaultAckEvery].
+	AckEvery int
+}
+
+// AckTimeout returns 4.096 µs · 2^code, and 0 (never) for code 0 (§3.12).
+func AckTimeout(code uint8) time.Duration {
+	if code == 0 {
+		return 0
+	}
+	return 4096 * time.Nanosecond << (code & 31)
+}
+
+func (c *Config) fill() {
+	if c.PKey == 0 {
+		c.PKey = 0xFFFF
+	}
+	if c.MaxPending <= 0 {
+		c.MaxPending = MaxPending
+	}
+	c.MaxRecvSGE = max(c.MaxRecvSGE, 1)
+	c.MaxSendSGE = max(c.MaxSendSGE, 1)
+	c.Send.fill()
+}
+
+func (s *SendConfig) fill() {
+	if s.WindowBytes <= 0 {
+		s.WindowBytes = DefaultWindowBytes
+	}
+	if s.WindowPSNs <= 0 {
+		s.WindowPSNs = DefaultWindowPSNs
+	}
+	s.WindowPSNs = min(s.WindowPSNs, MaxWindowPSNs)
+	if s.AckEvery <= 0 {
+		s.AckEvery = DefaultAckEvery
+	}
+}

@@ -1,0 +1,108 @@
+package rc
+
+import (
+	"github.com/gohixl/hixl/cq"
+	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce"
+)
+
+// Op is the kind of a send work request.
+type Op uint8
+
+// The operations of a reliable connection.
+const (
+	OpSend Op = iota
+	OpSendImm
+	OpSendInv
+	OpWrite
+	OpWriteImm
+	OpRead
+	OpCmpSwap
+	OpFetchAdd
+	OpAtomicWrite
+	numOps
+)
+
+// String returns the verbs name of the operation.
+func (o Op) String() string {
+	if int(o) < len(opTable) {
+		return opTable[o].name
+	}
+	return "unknown operation"
+}
+
+// Completion returns the opcode that the operation's completion carries.
+func (o Op) Completion() cq.Opcode { return opTable[o].wc }
+
+// TakesRead reports whether the operation counts against the initiator depth
+// and is completed only by its own response (§3.7, §3.9).
+func (o Op) TakesRead() bool { return opTable[o].read }
+
+// Atomic reports whether the operation is one on a single 64-bit word.
+func (o Op) Atomic() bool { return o >= OpCmpSwap && o < numOps }
+
+// opInfo maps an operation to its packets: opcodes for a message's first,
+// middle, last and only packet.
+type opInfo struct {
+	name                      string
+	wc                        cq.Opcode
+	read                      bool
+	first, middle, last, only roce.Opcode
+}
+
+var opTable = [numOps]opInfo{
+	OpSend:        {"SEND", cq.OpSend, false, roce.OpSendFirst, roce.OpSendMiddle, roce.OpSendLast, roce.OpSendOnly},
+	OpSendImm:     {"SEND with immediate", cq.OpSend, false, roce.OpSendFirst, roce.OpSendMiddle, roce.OpSendLastImm, roce.OpSendOnlyImm},
+	OpSendInv:     {"SEND with invalidate", cq.OpSend, false, roce.OpSendFirst, roce.OpSendMiddle, roce.OpSendLastInv, roce.OpSendOnlyInv},
+	OpWrite:       {"WRITE", cq.OpWrite, false, roce.OpWriteFirst, roce.OpWriteMiddle, roce.OpWriteLast, roce.OpWriteOnly},
+	OpWriteImm:    {"WRITE with immediate", cq.OpWrite, false, roce.OpWriteFirst, roce.OpWriteMiddle, roce.OpWriteLastImm, roce.OpWriteOnlyImm},
+	OpRead:        {"READ", cq.OpRead, true, 0, 0, 0, roce.OpReadRequest},
+	OpCmpSwap:     {"CMP_SWAP", cq.OpCompSwap, true, 0, 0, 0, roce.OpCmpSwap},
+	OpFetchAdd:    {"FETCH_ADD", cq.OpFetchAdd, true, 0, 0, 0, roce.OpFetchAdd},
+	OpAtomicWrite: {"ATOMIC WRITE", cq.OpAtomicWrite, true, 0, 0, 0, roce.OpAtomicWrite},
+}
+
+// Flags modify a send work request.
+type Flags uint8
+
+// Send flags, with the verbs values (§3.16).
+const (
+	Fence     Flags = 1
+	Signaled  Flags = 2
+	Solicited Flags = 4
+	Inline    Flags = 8
+)
+
+// Request is a send work request whose local memory has been resolved. Post
+// copies it; nothing of it is kept.
+type Request struct {
+	ID    uint64
+	Op    Op
+	Flags Flags
+	// Spans is the local memory, at most MaxSendSGE of them: the source, or for
+	// READ and atomics the destination. Inline data takes their place when the
+	// Inline flag is set, and for ATOMIC WRITE, whose 8 bytes are always inline.
+	Spans  []mr.Span
+	Inline []byte
+	// RemoteAddr and RKey name the peer's memory.
+	RemoteAddr uint64
+	RKey       uint32
+	// Imm is the immediate, InvKey the peer's key to invalidate.
+	Imm, InvKey uint32
+	// Compare and SwapAdd are the operands of atomics.
+	Compare, SwapAdd uint64
+}
+
+// Receive is a receive work request.
+type Receive struct {
+	ID    uint64
+	Spans []mr.Span
+}
+
+// ReceiveSource gives out receive work requests in order: a queue pair's own
+// receive queue, or one shared by many.
+type ReceiveSource interface {
+	// Take removes the oldest receive, copies it to r (appending its spans to
+	// r.Spans[:0]) and reports whether there was one.
+	Take(r *Receive) bool
+}
