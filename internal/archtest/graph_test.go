@@ -1,0 +1,175 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const module = "github.com/gohixl/hixl"
+
+// below lists, for groups that several packages stand on, what "and below"
+// means in the layer graph.
+var (
+	belowQP  = []string{"roce", "roce/rc", "roce/ud", "roce/cm", "mr", "atomic", "cq", "device", "internal/mono"}
+	belowNIC = append([]string{"qp", "transport"}, belowQP...)
+	belowHub = append([]string{
+		"internal/nic", "device/host", "transport/udp", "transport/sim", "transport/tap",
+	}, belowNIC...)
+	belowAll = append([]string{"."}, belowHub...)
+)
+
+// graph says what each package of the module may import of the module, by its
+// path below the module's root. A key ending in "/*" stands for every package
+// of that folder that has no line of its own.
+var graph = map[string][]string{
+	"internal/mono": nil,
+	"roce":          nil,
+	"device":        nil,
+	"device/*":      {"device", "internal/mono"},
+	"atomic":        {"device"},
+	"mr":            {"device"},
+	"cq":            {"roce"},
+	"roce/rc":       {"roce", "mr", "atomic", "cq", "internal/mono"},
+	"roce/ud":       {"roce", "mr", "atomic", "cq", "internal/mono"},
+	"roce/cm":       {"roce", "internal/mono"},
+	"roce/layers":   {"roce"},
+	"qp":            belowQP,
+	"transport":     {"roce"},
+	"transport/*":   {"transport", "roce", "internal/mono"},
+	"internal/nic":  belowNIC,
+	".":             belowHub,
+	"dsync":         {"."},
+	"engine":        {"."},
+	"interop":       {"."},
+	"bench":         belowAll,
+
+	"internal/archtest": nil,
+	"internal/hostinfo": {"roce"},
+	"internal/dump":     {"roce", "roce/layers", "transport", "transport/tap"},
+	"cmd/*":             append([]string{"bench", "roce/layers", "transport/xdp", "internal/hostinfo", "internal/dump"}, belowAll...),
+}
+
+// external says which packages may import a foreign module. A path ending in
+// "/*" stands for the folder and all below it. Tests and packages named
+// *test may import any module listed here.
+var external = map[string][]string{
+	"golang.org/x/sys":                        {"device/*", "transport/*", "internal/nic", "internal/hostinfo", "bench", "cmd/*"},
+	"golang.org/x/term":                       {"bench", "cmd/*"},
+	"github.com/google/gopacket":              {"roce/layers", "internal/dump", "cmd/*"},
+	"github.com/spf13/cobra":                  {"cmd/*"},
+	"github.com/spf13/pflag":                  {"cmd/*"},
+	"github.com/schollz/progressbar/v3":       {"bench", "cmd/*"},
+	"github.com/HdrHistogram/hdrhistogram-go": {"bench", "cmd/*"},
+	"github.com/prometheus/client_golang":     {"cmd/*"},
+	"github.com/cilium/ebpf":                  {"transport/xdp"},
+	"github.com/vishvananda/netlink":          {"transport/xdp"},
+	"github.com/ebitengine/purego":            {"device/ascend"},
+	"github.com/stretchr/testify":             nil,
+	"pgregory.net/rapid":                      nil,
+	"go.uber.org/goleak":                      nil,
+}
+
+// pure are the packages that are a function of their arguments: time and
+// packets come in, nothing is read from outside.
+var pure = []string{"roce", "roce/rc", "roce/ud", "roce/cm"}
+
+// pureMayNot are the standard packages that a pure package must not import,
+// with all below them.
+var pureMayNot = []string{"net", "os", "syscall", "sync", "context", "log", "runtime", "io/fs", "math/rand", "crypto/rand"}
+
+// clocks are the packages that may read or wait for a clock.
+var clocks = []string{"internal/nic", "internal/hostinfo", "transport/*", "device/*", "bench", "cmd/*"}
+
+// clockFuncs are the functions of package time that do.
+var clockFuncs = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}
+
+// userBuild lists modules that a program importing only the root package must
+// not have to compile.
+var userBuild = []string{
+	"github.com/spf13", "github.com/google/gopacket", "github.com/schollz", "github.com/HdrHistogram",
+	"github.com/prometheus", "github.com/cilium/ebpf", "github.com/ebitengine/purego",
+	"github.com/vishvananda/netlink", "golang.org/x/term", "github.com/stretchr/testify",
+}
+
+// matches reports whether the package at path is meant by one of the patterns.
+func matches(path string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		dir, all := strings.CutSuffix(p, "/*")
+		return path == dir || (all && strings.HasPrefix(path, dir+"/"))
+	})
+}
+
+// isOrBelow reports whether an import path is one of the roots or below one.
+func isOrBelow(imp string, roots ...string) bool {
+	return slices.ContainsFunc(roots, func(r string) bool {
+		return imp == r || strings.HasPrefix(imp, r+"/")
+	})
+}
+
+// rule returns what the package at path may import, and whether the table
+// knows the package at all.
+func rule(path string) ([]string, bool) {
+	if may, ok := graph[path]; ok {
+		return may, true
+	}
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		may, ok := graph[path[:i]+"/*"]
+		return may, ok
+	}
+	return nil, false
+}
+
+// ours turns an import path into a path below the module's root.
+func ours(imp string) (string, bool) {
+	if imp == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imp, module+"/")
+}
+
+// isTestPackage says whether a package serves tests alone, as devicetest does.
+func isTestPackage(path string) bool { return strings.HasSuffix(path, "test") }
+
+// judgeImport says what is wrong with a file of the package at path importing
+// imp, or nothing.
+func judgeImport(path, imp string, test bool) string {
+	if imp == "C" {
+		return "cgo: every build of this module works without a C compiler"
+	}
+	if target, ok := ours(imp); ok {
+		return judgeOurs(path, target, test)
+	}
+	first, _, _ := strings.Cut(imp, "/")
+	if !strings.Contains(first, ".") {
+		if !test && slices.Contains(pure, path) && isOrBelow(imp, pureMayNot...) && imp != "net/netip" {
+			return "a protocol engine does no I/O, holds no lock and starts nothing"
+		}
+		return ""
+	}
+	return judgeExternal(path, imp, test)
+}
+
+func judgeOurs(path, target string, test bool) string {
+	may, known := rule(path)
+	if !known {
+		return fmt.Sprintf("no line for package %s in the table of graph_test.go", path)
+	}
+	if test || slices.Contains(may, target) {
+		return ""
+	}
+	return fmt.Sprintf("%s may import of this module: %s", path, strings.Join(may, " "))
+}
+
+func judgeExternal(path, imp string, test bool) string {
+	for mod, who := range external {
+		if !isOrBelow(imp, mod) {
+			continue
+		}
+		if test || isTestPackage(path) || matches(path, who) {
+			return ""
+		}
+		return fmt.Sprintf("%s is for: %s", mod, strings.Join(append(who, "tests"), " "))
+	}
+	return "a foreign module that the table of graph_test.go does not list"
+}
