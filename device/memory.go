@@ -49,8 +49,8 @@ type Memory interface {
 	Atomic(op *AtomicOp, token uint64, c Completer) (done bool, err error)
 }
 
-// Addresser is implemented by memories that have an address but no direct view,
-// such as an accelerator's. Only the low bits matter, for alignment.
+// Addresser is implemented by memories that know their address, such as an
+// accelerator's. Only the low bits matter to others, for alignment.
 type Addresser interface {
 	// Address is where byte 0 lies, in the device's own address space.
 	Address() uint64

@@ -15,6 +15,6 @@
 // against every other remote atomic and against local code that uses sync/atomic
 // on the same word; against plain loads and stores they are not. They need the
 // real address of the word to be a multiple of 8: Alloc gives page-aligned
-// memory, a slice from make([]byte, n) with n of 8 or more is 8-byte aligned
-// unless it was cut from a larger one.
+// memory; a slice from make([]byte, n) is 8-byte aligned when n is 16 or more, but
+// not where it was cut out of a larger one.
 package host

@@ -9,8 +9,8 @@ import (
 	"github.com/gohixl/hixl/device"
 )
 
-// Memory is host memory. It implements device.Memory and device.Retainer. Make
-// one with New or Alloc.
+// Memory is host memory. It implements device.Memory, Addresser and Retainer.
+// Make one with New or Alloc.
 type Memory struct {
 	b      []byte
 	unmap  func() error // nil when the bytes are the caller's
@@ -21,8 +21,9 @@ type Memory struct {
 }
 
 var (
-	_ device.Memory   = (*Memory)(nil)
-	_ device.Retainer = (*Memory)(nil)
+	_ device.Memory    = (*Memory)(nil)
+	_ device.Addresser = (*Memory)(nil)
+	_ device.Retainer  = (*Memory)(nil)
 )
 
 // New makes a Memory of b, which stays the caller's: it must not be freed or
@@ -93,6 +94,11 @@ func (m *Memory) Size() uint64 { return uint64(len(m.b)) }
 // Bytes is the memory itself.
 func (m *Memory) Bytes() []byte { return m.b }
 
+// Address is the virtual address of byte 0.
+func (m *Memory) Address() uint64 {
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.b))))
+}
+
 // WriteV copies into the memory, done on return.
 func (m *Memory) WriteV(v []device.Vec, _ uint64, _ device.Completer) (bool, error) {
 	if err := m.check(v); err != nil {
@@ -127,7 +133,7 @@ func (m *Memory) Atomic(op *device.AtomicOp, _ uint64, _ device.Completer) (bool
 	if m.closed.Load() {
 		return true, device.ErrClosed
 	}
-	if err := device.CheckAtomic(uint64(len(m.b)), device.AddressOf(m), op); err != nil {
+	if err := device.CheckAtomic(uint64(len(m.b)), m.Address(), op); err != nil {
 		return true, err
 	}
 	word := (*uint64)(unsafe.Pointer(&m.b[op.Off])) // in range and aligned: checked
