@@ -13,8 +13,8 @@
 // any goroutine, takes no lock, allocates nothing and costs the same whether
 // ten or a hundred thousand regions are registered: a key is a keyed permutation
 // of kind, slot and generation, so finding its region is arithmetic and one
-// array access. The table's lock is a leaf: no other lock is taken and no foreign
-// code but Config.Rand and the memory's Retain and Release runs under it.
+// array access. The table's lock is a leaf: no other lock is taken under it, and no
+// foreign code but Config.Rand runs under it.
 //
 // # Keys
 //

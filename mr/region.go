@@ -28,9 +28,9 @@ type Region struct {
 
 // Bits of Region.state. Below them counts what is lent.
 const (
-	revoked    = 1 << 63         // deregistered: nothing may be acquired
-	invalid    = 1 << 62         // remote access has ended
-	lentMask   = invalid - 1     // the count
+	revoked    = 1 << 63     // deregistered: nothing may be acquired
+	invalid    = 1 << 62     // remote access has ended
+	lentMask   = invalid - 1 // the count
 	stateFlags = revoked | invalid
 )
 

@@ -45,6 +45,7 @@ func (pd *PD) Register(mem device.Memory, o Options) (*Region, error) {
 		end := r.memOff + r.size
 		r.view = b[r.memOff:end:end]
 	}
+	phase := device.AddressOf(mem) + o.Off
 	if err := pd.enter(&pd.regions); err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (pd *PD) Register(mem device.Memory, o Options) (*Region, error) {
 		pd.leave(&pd.regions)
 		return nil, err
 	}
-	if err := pd.t.admit(r, o); err != nil {
+	if err := pd.t.admit(r, o, phase); err != nil {
 		release(mem)
 		pd.leave(&pd.regions)
 		return nil, err
@@ -76,11 +77,11 @@ func (r *Region) checkRange() error {
 	return nil
 }
 
-// admit chooses the base address of r and puts it into the table.
-func (t *Table) admit(r *Region, o Options) error {
+// admit chooses the base address of r, whose first byte lies at phase, and puts
+// it into the table.
+func (t *Table) admit(r *Region, o Options, phase uint64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	phase := device.AddressOf(r.mem) + o.Off
 	switch {
 	case o.Access&ZeroBased != 0:
 		if o.IOVA != nil {
