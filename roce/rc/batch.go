@@ -97,7 +97,8 @@ func slice(dst, src []mr.Span, off, n uint64) []mr.Span {
 		if take == 0 {
 			break
 		}
-		dst = append(dst, mr.Span{Region: s.Region, Off: s.Off + off, Len: uint32(take)})
+		s.Off, s.Len = s.Off+off, uint32(take)
+		dst = append(dst, s)
 		n -= take
 		off = 0
 	}

@@ -1,6 +1,8 @@
 package rc
 
 import (
+	"net/netip"
+
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
@@ -26,6 +28,7 @@ type RC struct {
 // common is what both halves need of the connection.
 type common struct {
 	lqpn, rqpn roce.QPN
+	peer       netip.Addr
 	pkey       uint16
 	mtu        uint64
 	scratch    roce.Packet // headers of the packet being emitted
@@ -45,7 +48,7 @@ type Cause struct {
 // [RC.StartSend].
 func New(cfg Config) *RC {
 	cfg.fill()
-	c := &RC{common: common{lqpn: cfg.LocalQPN, rqpn: cfg.RemoteQPN, pkey: cfg.PKey, mtu: uint64(cfg.MTU)}}
+	c := &RC{common: common{lqpn: cfg.LocalQPN, rqpn: cfg.RemoteQPN, peer: cfg.Peer, pkey: cfg.PKey, mtu: uint64(cfg.MTU)}}
 	c.req.init(c, &cfg)
 	c.resp.init(c, &cfg)
 	return c
@@ -79,8 +82,8 @@ func (c *RC) Accept(now mono.Time, p *roce.Packet) Work {
 		c.common.stats.DroppedInError++ // §3.17: no NAK from a QP in ERR
 	case p.Opcode == roce.OpCNP:
 		c.common.stats.CNPsReceived++
-		c.req.win.congested(now, c.req.una)
-	case p.Opcode.Transport() != roce.TransportRC:
+		c.req.win.lost(c.req.una, c.req.hi)
+	case p.Opcode.Transport() != roce.RC:
 		c.common.stats.DroppedOpcode++
 	case p.Opcode.IsResponse():
 		return c.req.response(now, p)
@@ -179,11 +182,10 @@ func (c *RC) ClearCompletions() { c.pending = c.pending[:0] }
 // Fail moves the connection to the error state: what is outstanding completes
 // flushed, the oldest request with the status given if that is not success.
 func (c *RC) Fail(status cq.Status) {
-	c.fail(Cause{Status: status})
-	if status != cq.StatusSuccess && c.req.q.len() > 0 {
-		c.req.failHead(status, 0)
+	if status == cq.StatusSuccess {
+		status = cq.StatusFlushed
 	}
-	c.req.flush()
+	c.req.fail(c.req.ack, Cause{Status: status})
 }
 
 // Failed reports whether the connection is in the error state.
@@ -225,5 +227,6 @@ func (c *RC) fail(why Cause) {
 	if !c.failed {
 		c.failed, c.cause = true, why
 		c.resp.abort()
+		c.resp.settle()
 	}
 }

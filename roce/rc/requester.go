@@ -1,0 +1,274 @@
+package rc
+
+import (
+	"github.com/gohixl/hixl/cq"
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/mr"
+)
+
+// requester is the sending half: it owns the send queue and everything between
+// a posted work request and its completion (spec §3).
+//
+//	head ≤ ack ≤ cur ≤ tail         indexes of requests
+//	       una ≤ send ≤ next        sequence numbers of packets
+//
+// Requests before ack are answered on the wire and wait only for their data to
+// be in memory; una lies in request ack, send in request cur. hi is the largest
+// send has been.
+type requester struct {
+	c *RC
+	q sendQueue
+
+	una, send, hi, next uint64
+	ack, cur            uint64
+	nextCost            uint64
+
+	maxRead, rdOut int
+	readChunk      uint64 // PSNs of the largest READ request
+	ansStart       uint64 // where the answer of a READ asked for again begins
+	uncommitted    int    // placements in progress
+	held           int    // packets whose payload is still being fetched
+
+	win      window
+	rtt      roundTrip
+	timer    retryTimer
+	ackEvery int
+	sinceAck int
+
+	started, quiesced bool
+	probing           bool // after a timeout: one packet, then wait (§3.12)
+	probeSent         bool
+	seqErr            bool // an implied NAK is being repaired (§3.10)
+	nakDone           bool // a NAK for nakAt has been acted on
+	nakAt             uint64
+
+	failIndex  uint64 // the request that failed, if failStatus is not success
+	failStatus cq.Status
+
+	spans []mr.Span // of the last Work
+	word  [8]byte
+}
+
+func (r *requester) init(c *RC, cfg *Config) {
+	r.c = c
+	r.q.limit, r.q.sge = uint64(max(cfg.SendQueue, 1)), cfg.MaxSendSGE
+	r.start(cfg.Send)
+	r.started = false
+}
+
+func (r *requester) start(s SendConfig) {
+	seq := epoch + uint64(s.FirstPSN&0xFFFFFF)
+	r.una, r.send, r.hi, r.next = seq, seq, seq, seq
+	r.maxRead, r.ackEvery = s.MaxRead, s.AckEvery
+	r.win.init(&s, r.c.common.mtu)
+	r.timer.init(&s)
+	// A READ is asked for in parts, so that no more comes back at once than
+	// the window lets out.
+	r.readChunk = max(1, min(r.win.maxPSNs, r.win.maxBytes/(r.c.common.mtu+packetCost))/4)
+	r.started = true
+}
+
+// post queues a work request and gives it its PSNs.
+func (r *requester) post(rq *Request) error {
+	if r.q.full() {
+		return ErrSendQueueFull
+	}
+	n, err := r.check(rq)
+	if err != nil {
+		return err
+	}
+	w := r.q.push(rq)
+	w.length, w.npsn = uint32(n), 1
+	if !rq.Op.Atomic() {
+		w.npsn = packets(n, r.c.common.mtu)
+	}
+	w.first, w.base = r.next, r.nextCost
+	r.next = w.end()
+	r.nextCost = w.cost(uint64(w.npsn), r.c.common.mtu)
+	return nil
+}
+
+// check returns the message's length.
+func (r *requester) check(rq *Request) (uint64, error) {
+	if rq.Op >= numOps {
+		return 0, &RequestError{Op: rq.Op, Reason: "no such operation on a reliable connection"}
+	}
+	if len(rq.Spans) > r.q.sge {
+		return 0, &RequestError{rq.Op, "too many scatter/gather entries", uint64(len(rq.Spans)), uint64(r.q.sge)}
+	}
+	var n uint64
+	for i := range rq.Spans {
+		n += uint64(rq.Spans[i].Len)
+	}
+	if rq.Flags&Inline != 0 || rq.Op == OpAtomicWrite {
+		n = uint64(len(rq.Inline))
+		if n > MaxInline {
+			return 0, &RequestError{rq.Op, "inline data too long", n, MaxInline}
+		}
+		if rq.Op.TakesRead() && rq.Op != OpAtomicWrite {
+			return 0, &RequestError{Op: rq.Op, Reason: "its result cannot be inline"}
+		}
+	}
+	if n > MaxMessage {
+		return 0, &RequestError{rq.Op, "message too long", n, MaxMessage}
+	}
+	if rq.Op.Atomic() && n != 8 {
+		return 0, &RequestError{Op: rq.Op, Reason: "its local buffer must have 8 bytes", Got: n, Max: 8}
+	}
+	if rq.Op.TakesRead() && r.started && r.maxRead == 0 {
+		return 0, &RequestError{Op: rq.Op, Reason: "the connection was made without READs and atomics (initiator depth 0, §3.7)"}
+	}
+	return n, nil
+}
+
+// acked is the window cost of everything acknowledged.
+func (r *requester) acked() uint64 {
+	if r.ack == r.q.tail {
+		return r.nextCost
+	}
+	w := r.q.at(r.ack)
+	return w.cost(r.una-w.first, r.c.common.mtu)
+}
+
+func (r *requester) quiet() bool { return r.una == r.hi && r.uncommitted == 0 && r.held == 0 }
+
+func (r *requester) hasOutput() bool {
+	return r.started && r.send < r.next && r.timer.rnrUntil.IsZero() && !(r.probing && r.probeSent)
+}
+
+// rewind goes back to the oldest unanswered packet.
+func (r *requester) rewind() {
+	r.send, r.cur, r.rdOut, r.sinceAck = r.una, r.ack, 0, 0
+	r.rtt.cancel()
+}
+
+// progress follows every advance of una from the given value.
+func (r *requester) progress(now mono.Time, from, cost uint64) {
+	if r.una == from {
+		return
+	}
+	r.seqErr, r.nakDone, r.probing = false, false, false
+	r.win.acked(r.acked() - cost)
+	r.rtt.acked(r.una, now)
+	if r.send < r.una {
+		r.send = r.una
+	}
+	r.hi = max(r.hi, r.send)
+	for r.cur < r.q.tail && r.q.at(r.cur).end() <= r.send {
+		r.cur++
+	}
+	r.timer.progress()
+	if r.una < r.hi {
+		r.arm(now)
+	} else {
+		r.timer.stop()
+	}
+	r.retire()
+}
+
+// arm starts a new period of waiting for an answer.
+func (r *requester) arm(now mono.Time) {
+	r.timer.arm(now, r.rtt.timeout(r.timer.full, r.timer.fixed))
+}
+
+// retire completes the requests that are answered and in memory, in order.
+func (r *requester) retire() {
+	for r.q.head < r.ack {
+		w := r.q.at(r.q.head)
+		if w.uncommitted > 0 {
+			return
+		}
+		r.complete(w, cq.StatusSuccess)
+	}
+}
+
+// complete gives the completion of the oldest request and frees its slot. An
+// error is never silent (§3.16).
+func (r *requester) complete(w *wqe, status cq.Status) {
+	if w.flags&Signaled != 0 || status != cq.StatusSuccess {
+		done := cq.Completion{
+			WRID: w.id, Status: status, Opcode: w.op.Completion(), QPN: r.c.common.lqpn, SrcQP: r.c.common.rqpn,
+			ByteLen: w.length, Peer: r.c.common.peer, RemoteAddr: w.raddr, RKey: w.rkey,
+		}
+		if status != cq.StatusSuccess && status != cq.StatusFlushed {
+			done.Syndrome = r.c.cause.Syndrome
+		}
+		r.c.pending = append(r.c.pending, done)
+	}
+	r.q.pop()
+}
+
+// fail puts the connection into the error state because of request i.
+func (r *requester) fail(i uint64, why Cause) {
+	if r.c.failed {
+		return
+	}
+	r.c.fail(why)
+	r.failIndex, r.failStatus = i, why.Status
+	r.flush()
+}
+
+// flush completes everything in the error state: what was acknowledged keeps its
+// success, the request at fault gets its status, the rest is flushed (§3.17). A
+// request whose data is still on its way into memory holds the queue up until it
+// has arrived: after the completion no byte may land.
+func (r *requester) flush() {
+	for r.q.head < r.q.tail {
+		w := r.q.at(r.q.head)
+		if w.uncommitted > 0 {
+			return
+		}
+		status := cq.StatusFlushed
+		switch {
+		case r.failStatus != cq.StatusSuccess && r.q.head == r.failIndex:
+			status = r.failStatus
+		case r.q.head < r.ack:
+			status = cq.StatusSuccess
+		}
+		r.complete(w, status)
+	}
+	r.ack, r.cur = r.q.tail, r.q.tail
+}
+
+// committed reports that READ or atomic data of request i is in memory.
+func (r *requester) committed(now mono.Time, i uint64, o Outcome) {
+	if i-r.q.head >= r.q.tail-r.q.head {
+		return
+	}
+	w := r.q.at(i)
+	if w.uncommitted == 0 {
+		return
+	}
+	w.uncommitted--
+	r.uncommitted--
+	switch {
+	case r.c.failed:
+		r.flush()
+	case o != Done:
+		r.fail(i, Cause{Status: localFault(o)})
+	default:
+		r.retire()
+	}
+}
+
+// fetched reports that the payload of a packet of request i has been read.
+func (r *requester) fetched(now mono.Time, i uint64, o Outcome, held bool) {
+	if held {
+		r.held--
+		if r.held == 0 && r.una < r.hi && !r.c.failed {
+			r.timer.since = now // the packets leave only now
+			r.arm(now)
+		}
+	}
+	if o != Done && i-r.q.head < r.q.tail-r.q.head {
+		r.fail(i, Cause{Status: localFault(o)})
+	}
+}
+
+// localFault is the status of local memory that could not be used.
+func localFault(o Outcome) cq.Status {
+	if o == Revoked {
+		return cq.StatusLocalProtection
+	}
+	return cq.StatusLocalQPOperation
+}

@@ -1,0 +1,170 @@
+package rc
+
+import (
+	"encoding/binary"
+
+	"github.com/gohixl/hixl/cq"
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/roce"
+)
+
+// response processes a packet of the peer's responder (§3.9).
+func (r *requester) response(now mono.Time, p *roce.Packet) Work {
+	d := extend(r.una, p.PSN)
+	if !r.started || d < 0 || r.una+uint64(d) >= r.hi {
+		if d == -1 && p.Opcode == roce.OpAcknowledge {
+			r.credits(p.AETH.Syndrome) // a "ghost" ACK may carry new ones (§3.6)
+		}
+		r.c.common.stats.StaleResponses++
+		return Work{}
+	}
+	v := r.una + uint64(d)
+	kind := roce.AckACK
+	if p.Opcode.Has(roce.HasAETH) {
+		kind = p.AETH.Syndrome.Kind()
+	}
+	isAck := p.Opcode == roce.OpAcknowledge
+	if kind == roce.AckReserved || (kind != roce.AckACK && !isAck) || !knownNAK(p.AETH.Syndrome, kind) {
+		return Work{} // §1.8, §3.11: ignored
+	}
+	if r.seqErr && v != r.una {
+		r.c.common.stats.StaleResponses++
+		return Work{}
+	}
+	r.probing = false
+	from, cost := r.una, r.acked()
+	ackTo := v
+	if isAck && kind == roce.AckACK {
+		r.credits(p.AETH.Syndrome)
+		ackTo = v + 1
+	}
+	r.advance(ackTo)
+	passed := r.una < ackTo // a READ or atomic in between has not been answered
+	var work Work
+	if !passed && !isAck {
+		work = r.answer(p)
+	}
+	if r.c.failed {
+		return work
+	}
+	progressed := r.una != from
+	r.progress(now, from, cost)
+	switch {
+	case passed:
+		r.impliedNAK(now)
+	case kind != roce.AckACK:
+		r.nak(now, p.AETH.Syndrome, progressed)
+	}
+	return work
+}
+
+// knownNAK reports whether a NAK's code has a meaning.
+func knownNAK(s roce.Syndrome, kind roce.AckKind) bool {
+	return kind != roce.AckNAK || s <= roce.SynNakRD
+}
+
+func (r *requester) credits(s roce.Syndrome) {
+	if n, ok := s.Credits(); ok {
+		r.c.common.stats.CreditsSeen = n
+	} else if s.Kind() == roce.AckACK {
+		r.c.common.stats.CreditsSeen = -1
+	}
+}
+
+// advance acknowledges SENDs and WRITEs up to the sequence number to. It stops
+// at a READ or atomic: only its own answer completes that (R2).
+func (r *requester) advance(to uint64) {
+	for r.una < to {
+		w := r.q.at(r.ack)
+		if w.op.TakesRead() {
+			return
+		}
+		r.una = min(w.end(), to)
+		if r.una == w.end() {
+			r.ack++
+		}
+	}
+}
+
+// answer takes a READ response or atomic result for the packet at una.
+func (r *requester) answer(p *roce.Packet) Work {
+	w := r.q.at(r.ack)
+	switch {
+	case w.op == OpRead && p.Opcode != roce.OpAtomicAck:
+		return r.readData(w, p)
+	case (w.op == OpCmpSwap || w.op == OpFetchAdd) && p.Opcode == roce.OpAtomicAck:
+		r.answered(w, 1, w.end())
+		binary.NativeEndian.PutUint64(r.word[:], p.AtomicAck)
+		return r.place(w, r.ack-1, r.word[:], 0)
+	case w.op == OpAtomicWrite && p.Opcode == roce.OpReadRespOnly && len(p.Payload) == 0:
+		r.answered(w, 1, w.end())
+	default:
+		r.bad(cq.StatusBadResponse)
+	}
+	return Work{}
+}
+
+// bad fails the request whose answer makes no sense.
+func (r *requester) bad(status cq.Status) {
+	r.fail(r.ack, Cause{Status: status, PSN: wire(r.una)})
+}
+
+// readData takes one packet of a READ's answer (§3.9, §3.11). Its length is
+// checked against what is still missing before anything is placed (A13).
+func (r *requester) readData(w *wqe, p *roce.Packet) Work {
+	i := r.una - w.first
+	end := r.partEnd(w, i)
+	if !legalReadOpcode(p.Opcode, r.una == r.ansStart, i%r.readChunk == 0, i+1 == end) {
+		r.bad(cq.StatusBadResponse)
+		return Work{}
+	}
+	off, n := w.payload(i, r.c.common.mtu)
+	if uint64(len(p.Payload)) != n {
+		r.bad(cq.StatusLocalLength)
+		return Work{}
+	}
+	index := r.ack
+	r.answered(w, 1, w.first+end)
+	if n == 0 {
+		return Work{}
+	}
+	return r.place(w, index, p.Payload, off)
+}
+
+// legalReadOpcode is the sequence rule within an answer. One that was asked for
+// again may begin anew, or go on in the old numbering as rxe 6.1 does (§3.13).
+func legalReadOpcode(op roce.Opcode, again, begins, ends bool) bool {
+	switch op {
+	case roce.OpReadRespFirst:
+		return !ends && (begins || again)
+	case roce.OpReadRespMiddle:
+		return !ends && (!begins || again)
+	case roce.OpReadRespLast:
+		return ends && (!begins || again)
+	case roce.OpReadRespOnly:
+		return ends && (begins || again)
+	}
+	return false
+}
+
+// answered moves una over n packets of the answer to w; end is where the
+// request packet that asked for them ends.
+func (r *requester) answered(w *wqe, n, end uint64) {
+	r.una += n
+	// The packet that asked counts against the depth only if it has been sent
+	// since the last rewind.
+	if r.una == end && r.send >= end && r.rdOut > 0 {
+		r.rdOut--
+	}
+	if r.una == w.end() {
+		r.ack++
+	}
+}
+
+// place asks for data to be copied to offset off of request i's memory.
+func (r *requester) place(w *wqe, i uint64, data []byte, off uint64) Work {
+	r.spans = slice(r.spans[:0], w.spans, off, uint64(len(data)))
+	w.uncommitted++
+	r.uncommitted++
+	return Work{Kind: WorkPlace, Token: tokenRead | i, Spans: r.spans, Data: data}
+}

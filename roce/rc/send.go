@@ -1,0 +1,150 @@
+package rc
+
+import (
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/roce"
+)
+
+// drain emits request packets while window, fences and depth allow.
+func (r *requester) drain(now mono.Time, b *Batch) (more bool) {
+	for r.hasOutput() {
+		if !b.room() {
+			return true
+		}
+		if !r.sendOne(now, b) {
+			return false
+		}
+	}
+	return false
+}
+
+// sendOne emits the packet at send, if it may leave.
+func (r *requester) sendOne(now mono.Time, b *Batch) bool {
+	w := r.q.at(r.cur)
+	i := r.send - w.first
+	if i == 0 && !r.mayStart(w) {
+		return false
+	}
+	n := r.step(w, i)
+	if w.op.TakesRead() && r.rdOut >= r.maxRead {
+		return false
+	}
+	if r.send != r.una && !r.admits(w, i+n) {
+		return false
+	}
+	if r.send < r.hi {
+		r.c.common.stats.Retransmitted++
+	}
+	r.emit(now, b, w, i, n)
+	r.send += n
+	if r.send == w.end() {
+		r.cur++
+	}
+	r.hi = max(r.hi, r.send)
+	r.probeSent = r.probing
+	if !r.timer.running() {
+		r.arm(now)
+	}
+	return true
+}
+
+// mayStart reports whether a request may begin: fences wait for earlier READs
+// and atomics (§3.8), SQD starts nothing (§3.17).
+func (r *requester) mayStart(w *wqe) bool {
+	if r.quiesced && r.send == r.hi {
+		return false
+	}
+	return w.flags&Fence == 0 || (r.rdOut == 0 && r.uncommitted == 0)
+}
+
+// step is the number of PSNs that the packet at i takes: for a READ those of
+// its answer, up to the end of the part it lies in (§3.2).
+func (r *requester) step(w *wqe, i uint64) uint64 {
+	if w.op != OpRead {
+		return 1
+	}
+	return r.partEnd(w, i) - i
+}
+
+// partEnd is where the part of a READ ends that holds packet i.
+func (r *requester) partEnd(w *wqe, i uint64) uint64 {
+	return min((i/r.readChunk+1)*r.readChunk, uint64(w.npsn))
+}
+
+// admits reports whether the window lets everything before packet i of w out.
+func (r *requester) admits(w *wqe, i uint64) bool {
+	return r.win.admits(w.first+i-r.una, w.cost(i, r.c.common.mtu)-r.acked())
+}
+
+// emit appends the packet at i, which takes n PSNs.
+func (r *requester) emit(now mono.Time, b *Batch, w *wqe, i, n uint64) {
+	c := &r.c.common
+	p := &c.scratch
+	*p = roce.Packet{Mig: true, PKey: c.pkey, DestQP: c.rqpn, PSN: wire(r.send)}
+	off, size := w.payload(i, c.mtu)
+	last := i+n == uint64(w.npsn)
+	p.Opcode = opcodeAt(w, i, last)
+	p.AckReq = r.wantsAck(w, i, last)
+	p.SE = last && w.flags&Solicited != 0 && (w.op <= OpSendInv || w.op == OpWriteImm)
+	p.Imm, p.InvKey = w.imm, w.inv
+	p.RETH = roce.RETH{VA: w.raddr, RKey: w.rkey, Len: w.length}
+	switch w.op {
+	case OpRead: // asked for again from the middle, it is a READ of the rest (§3.13)
+		p.RETH.VA += off
+		p.RETH.Len = uint32(min(n*c.mtu, uint64(w.length)-off))
+		size = 0
+		r.rdOut++
+		if r.send < r.hi || i%r.readChunk != 0 {
+			r.ansStart = r.send
+		}
+	case OpCmpSwap, OpFetchAdd:
+		p.Atomic = roce.AtomicETH{VA: w.raddr, RKey: w.rkey, SwapAdd: w.swapAdd, Compare: w.compare}
+		size = 0
+		r.rdOut++
+	case OpAtomicWrite:
+		r.rdOut++
+	}
+	o := b.add(p, int(size))
+	switch {
+	case size == 0:
+	case w.inline:
+		o.Inline = w.data[off : off+size]
+	default:
+		b.gather(o, w.spans, off, size)
+		o.Token = tokenSend | r.cur
+	}
+	if p.AckReq {
+		r.sinceAck = 0
+		if r.send == r.hi {
+			r.rtt.start(r.send+n, now)
+		}
+	} else {
+		r.sinceAck++
+	}
+	c.stats.Requests++
+}
+
+// opcodeAt is the opcode of packet i of a message (§1.9).
+func opcodeAt(w *wqe, i uint64, last bool) roce.Opcode {
+	info := &opTable[w.op]
+	switch {
+	case w.op.TakesRead() || w.npsn == 1:
+		return info.only
+	case last:
+		return info.last
+	case i == 0:
+		return info.first
+	default:
+		return info.middle
+	}
+}
+
+// wantsAck is the AckReq policy (§3.4): the end of a message, everything with an
+// answer of its own, every few packets of a long message, a probe, and the
+// packet after which the window is full.
+func (r *requester) wantsAck(w *wqe, i uint64, last bool) bool {
+	if last || w.op.TakesRead() || r.probing || r.sinceAck+1 >= r.ackEvery {
+		return true
+	}
+	return !r.admits(w, i+2)
+}
