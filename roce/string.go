@@ -2,6 +2,8 @@ package roce
 
 import "strconv"
 
+const hexDigits = "0123456789abcdef"
+
 // String describes the packet in one line, as
 //
 //	RC WRITE_ONLY qp 0x21 psn 0x001000 ackreq pad 3 RETH va 0x7f00 rkey 0x12e5 len 13 payload 13
@@ -13,7 +15,7 @@ func (p *Packet) AppendString(b []byte) []byte {
 	b = appendHex(b, " qp ", uint64(p.DestQP))
 	b = append(b, " psn 0x"...)
 	for shift := 20; shift >= 0; shift -= 4 {
-		b = append(b, "0123456789abcdef"[p.PSN>>shift&0xF])
+		b = append(b, hexDigits[p.PSN>>shift&0xF])
 	}
 	b = p.appendFlags(b)
 	b = p.appendExt(b)
@@ -72,7 +74,8 @@ func (p *Packet) appendExt(b []byte) []byte {
 		b = appendHex(b, " cmp ", p.Atomic.Compare)
 	}
 	if has&HasAETH != 0 {
-		b = appendHex(b, " AETH ", uint64(p.AETH.Syndrome))
+		b = append(b, " AETH 0x"...)
+		b = append(b, hexDigits[p.AETH.Syndrome>>4], hexDigits[p.AETH.Syndrome&0xF])
 		b = append(b, " ("...)
 		b = append(b, p.AETH.Syndrome.String()...)
 		b = appendDec(b, ") msn ", uint64(p.AETH.MSN))

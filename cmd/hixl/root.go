@@ -1,0 +1,14 @@
+package main
+
+import "github.com/spf13/cobra"
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "hixl",
+		Short:         "RDMA over UDP in user space: look at packets and hosts",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(newDumpCommand())
+	return root
+}
