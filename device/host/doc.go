@@ -9,7 +9,9 @@
 // may see any mix of old and new bytes, and the race detector may say so.
 // Synchronise by what the protocol offers (a completion, an immediate, an atomic
 // or a flag word read with sync/atomic after which the data is read), not by
-// looking at the bytes themselves.
+// looking at the bytes themselves. The race detector watches the Go heap only: on
+// memory from Alloc it sees neither races nor the order that atomics make, so
+// under -race guard other data by something it sees.
 //
 // Atomics are sync/atomic operations on the word itself, so they are atomic
 // against every other remote atomic and against local code that uses sync/atomic
