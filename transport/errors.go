@@ -15,6 +15,8 @@ var (
 	ErrTooBig = errors.New("transport: packet larger than the path MTU")
 	// ErrTx: a Tx that can never be sent as it is (*TxError).
 	ErrTx = errors.New("transport: packet cannot be sent")
+	// ErrNoBuffer: a receive slot has no storage; NewBatch makes some that have.
+	ErrNoBuffer = errors.New("transport: receive slot without storage: make the batch with transport.NewBatch")
 	// ErrConfig: a configuration value out of its limits (*ConfigError).
 	ErrConfig = errors.New("transport: bad configuration")
 	// ErrInUse: somebody else owns UDP port 4791 of the address.

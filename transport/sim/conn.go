@@ -85,6 +85,11 @@ func (c *Conn) WriteBatch(b []transport.Tx) (int, error) {
 // ReadBatch takes packets that have arrived. With wait the network must be run
 // or advanced by another goroutine.
 func (c *Conn) ReadBatch(b []transport.Rx, wait bool) (int, error) {
+	for i := range b {
+		if cap(b[i].Buf) == 0 {
+			return 0, transport.ErrNoBuffer
+		}
+	}
 	c.net.mu.Lock()
 	defer c.net.mu.Unlock()
 	for {

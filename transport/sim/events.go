@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"hash/crc32"
 	"math/bits"
 	"net/netip"
@@ -76,7 +77,8 @@ func (t *trace) add(what byte, at mono.Time, key linkKey, data []byte) {
 
 func (t *trace) addr(a netip.Addr) {
 	b := a.As16()
-	t.mix(uint64(crc32.ChecksumIEEE(b[:])))
+	t.mix(binary.BigEndian.Uint64(b[:]))
+	t.mix(binary.BigEndian.Uint64(b[8:]))
 }
 
 func (t *trace) mix(v uint64) {

@@ -1,0 +1,72 @@
+package udp
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gohixl/hixl/transport"
+	"github.com/gohixl/hixl/transport/transporttest"
+)
+
+// Addresses of this package's tests; other packages use others, since all may
+// run at once.
+var (
+	addrA = netip.MustParseAddr("127.77.1.1")
+	addrB = netip.MustParseAddr("127.77.1.2")
+	addr6 = netip.MustParseAddr("::1")
+)
+
+// open opens addr and closes it after the test. There is one IPv6 loopback
+// address for everybody, so it waits for its turn.
+func open(t testing.TB, addr netip.Addr, cfg Config) *Conn {
+	t.Helper()
+	var c *Conn
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		var err error
+		c, err = Open(addr, cfg)
+		if err == nil {
+			break
+		}
+		if addr == addr6 && errors.Is(err, transport.ErrInUse) && time.Now().Before(end) {
+			continue
+		}
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestConformance4(t *testing.T) {
+	transporttest.Run(t, func(t *testing.T) (transport.Conn, transport.Conn) {
+		return open(t, addrA, Config{}), open(t, addrB, Config{})
+	})
+}
+
+func TestConformanceWithoutTrains(t *testing.T) {
+	transporttest.Run(t, func(t *testing.T) (transport.Conn, transport.Conn) {
+		return open(t, addrA, Config{Trains: TrainsOff}), open(t, addrB, Config{Trains: TrainsOff})
+	})
+}
+
+func TestConformance6(t *testing.T) {
+	transporttest.Run(t, func(t *testing.T) (transport.Conn, transport.Conn) {
+		c := open(t, addr6, Config{})
+		return c, c
+	})
+}
+
+func TestConformancePortable(t *testing.T) {
+	openPort := func(t *testing.T, addr netip.Addr) *portable {
+		c, err := openPortable(addr, Config{})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	transporttest.Run(t, func(t *testing.T) (transport.Conn, transport.Conn) {
+		return openPort(t, addrA), openPort(t, addrB)
+	})
+}

@@ -1,0 +1,201 @@
+package udp
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gohixl/hixl/transport"
+)
+
+const (
+	rxBatch = 64 // messages a call
+	// rxControl has room for traffic class and segment size, 24 bytes each, and
+	// is a multiple of what the kernel aligns to.
+	rxControl = 64
+	// A pending socket error is taken away by the call that reports it.
+	rxErrorTries = 16
+)
+
+// reader is the arrays of one ReadBatch call.
+type reader struct {
+	msgs  [rxBatch]mmsghdr
+	iovs  [rxBatch]unix.Iovec
+	names [rxBatch]unix.RawSockaddrInet6 // large enough for both families
+	ctl   [rxBatch][rxControl]byte
+
+	want  int // messages to ask for
+	got   int
+	errno unix.Errno
+	try   func(fd uintptr)      // one receive
+	until func(fd uintptr) bool // receive; false to wait for more
+}
+
+func (c *Conn) newReader() *reader {
+	r := &reader{}
+	for i := range r.msgs {
+		h := &r.msgs[i].hdr
+		h.Name = (*byte)(unsafe.Pointer(&r.names[i]))
+		h.Iov = &r.iovs[i]
+		h.SetIovlen(1)
+		h.Control = &r.ctl[i][0]
+	}
+	r.try = func(fd uintptr) { r.receive(fd) }
+	r.until = func(fd uintptr) bool {
+		r.receive(fd)
+		return r.errno != unix.EAGAIN
+	}
+	return r
+}
+
+func (r *reader) prepare(b []transport.Rx) error {
+	r.want = min(len(b), rxBatch)
+	for i := range r.want {
+		buf := b[i].Buf[:cap(b[i].Buf)]
+		if len(buf) == 0 {
+			return transport.ErrNoBuffer
+		}
+		r.iovs[i].Base = &buf[0]
+		r.iovs[i].SetLen(len(buf))
+		h := &r.msgs[i].hdr
+		h.Namelen = unix.SizeofSockaddrInet6
+		h.SetControllen(rxControl)
+		h.Flags = 0
+	}
+	return nil
+}
+
+func (r *reader) receive(fd uintptr) {
+	for range rxErrorTries {
+		r.got, r.errno = recvmmsg(fd, r.msgs[:r.want])
+		switch r.errno {
+		case unix.EINTR, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH:
+			continue // an ICMP error that concerns some packet sent
+		}
+		return
+	}
+}
+
+// ReadBatch receives what has arrived, at most 64 messages a call.
+func (c *Conn) ReadBatch(b []transport.Rx, wait bool) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	r := c.readers.get()
+	defer c.readers.put(r)
+	for {
+		if err := r.prepare(b); err != nil {
+			return 0, err
+		}
+		var err error
+		if wait {
+			err = c.recv.raw.Read(r.until)
+		} else {
+			// Not Read: that would queue behind a goroutine that waits in it.
+			err = c.recv.raw.Control(r.try)
+		}
+		switch {
+		case err != nil || r.errno == unix.EBADF:
+			return 0, net.ErrClosed
+		case r.errno == unix.EAGAIN:
+			return 0, nil
+		case r.errno != 0:
+			return 0, r.errno
+		}
+		if n := c.accept(r, b); n > 0 || !wait {
+			return n, nil
+		}
+	}
+}
+
+// accept fills the slots of the received messages, without those that did not
+// fit, and returns how many there are.
+func (c *Conn) accept(r *reader, b []transport.Rx) int {
+	n := 0
+	var packets, bytes, trains, truncated uint64
+	for i := range r.got {
+		m := &r.msgs[i]
+		if m.hdr.Flags&unix.MSG_TRUNC != 0 {
+			truncated++
+			continue
+		}
+		if i != n {
+			b[i], b[n] = b[n], b[i]
+		}
+		s := &b[n]
+		s.Data, s.Seg, s.Lease = s.Buf[:m.n], 0, 0
+		s.HaveID, s.ID, s.Frag, s.TTL, s.TOS = false, 0, 0, 0, 0
+		s.Dst = c.addr
+		r.source(i, s)
+		parseControl(r.ctl[i][:m.hdr.Controllen], s)
+		p := uint64(s.Packets())
+		packets += p
+		bytes += uint64(m.n)
+		if p > 1 {
+			trains++
+		}
+		n++
+	}
+	c.counts.rxPackets.Add(packets)
+	c.counts.rxBytes.Add(bytes)
+	if trains > 0 {
+		c.counts.rxTrains.Add(trains)
+	}
+	if truncated > 0 {
+		c.counts.rxTruncated.Add(truncated)
+	}
+	return n
+}
+
+// source reads the sender's address, without its zone.
+func (r *reader) source(i int, s *transport.Rx) {
+	if r.names[i].Family == unix.AF_INET {
+		sa := (*unix.RawSockaddrInet4)(unsafe.Pointer(&r.names[i]))
+		s.Src, s.SrcPort = netip.AddrFrom4(sa.Addr), portOf(&sa.Port)
+		return
+	}
+	sa := &r.names[i]
+	s.Src, s.SrcPort = netip.AddrFrom16(sa.Addr), portOf(&sa.Port)
+}
+
+// parseControl reads traffic class and segment size. The kernel wrote b, but it
+// is bounded all the same.
+func parseControl(b []byte, s *transport.Rx) {
+	const align = unix.SizeofPtr - 1
+	for len(b) >= unix.SizeofCmsghdr {
+		h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
+		size := int(h.Len)
+		if size < unix.SizeofCmsghdr || size > len(b) {
+			return
+		}
+		data := b[unix.SizeofCmsghdr:size]
+		switch {
+		case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_TOS && len(data) >= 1:
+			s.TOS = data[0]
+		case h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_TCLASS && len(data) >= 4:
+			s.TOS = uint8(binary.NativeEndian.Uint32(data))
+		case h.Level == unix.IPPROTO_UDP && h.Type == unix.UDP_GRO && len(data) >= 4:
+			if seg := int(binary.NativeEndian.Uint32(data)); seg > 0 && seg < len(s.Data) {
+				s.Seg = seg
+			}
+		}
+		b = b[min((size+align)&^align, len(b)):]
+	}
+}
+
+// WaitRead waits for a datagram without taking it.
+func (c *Conn) WaitRead() error {
+	err := c.recv.raw.Read(waitPeek)
+	if err != nil {
+		return net.ErrClosed
+	}
+	return nil
+}
+
+func waitPeek(fd uintptr) bool { return peek(fd) != unix.EAGAIN }
+
+// Release does nothing: slots are the caller's own.
+func (c *Conn) Release([]transport.Rx) {}

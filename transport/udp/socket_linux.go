@@ -1,0 +1,96 @@
+package udp
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// socket is one unconnected UDP socket.
+type socket struct {
+	pc  *net.UDPConn
+	raw syscall.RawConn
+}
+
+// openSocket binds a socket and sets it up before that.
+func openSocket(addr netip.AddrPort, setup func(fd int) error) (*socket, error) {
+	network := "udp4"
+	if addr.Addr().Is6() {
+		network = "udp6" // with IPV6_V6ONLY
+	}
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var failed error
+		if err := c.Control(func(fd uintptr) { failed = setup(int(fd)) }); err != nil {
+			return err
+		}
+		return failed
+	}}
+	pc, err := lc.ListenPacket(context.Background(), network, addr.String())
+	if err != nil {
+		return nil, err
+	}
+	s := &socket{pc: pc.(*net.UDPConn)}
+	s.raw, err = s.pc.SyscallConn()
+	return s, err
+}
+
+// setOpts sets integer options in order and stops at the first that fails.
+func setOpts(fd int, opts []option) error {
+	for _, o := range opts {
+		if err := unix.SetsockoptInt(fd, o.level, o.name, o.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type option struct{ level, name, value int }
+
+// sendOpts give don't-fragment and, on IPv4, identification 0 (§1.5).
+func sendOpts(v6 bool) []option {
+	if v6 {
+		return []option{
+			{unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO},
+			{unix.IPPROTO_IPV6, unix.IPV6_DONTFRAG, 1},
+		}
+	}
+	return []option{{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO}}
+}
+
+// recvOpts show the traffic class and take IPv6 packets without UDP checksum,
+// which rxe sends (§1.4).
+func recvOpts(v6 bool) []option {
+	if v6 {
+		return []option{
+			{unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1},
+			{unix.IPPROTO_UDP, unix.UDP_NO_CHECK6_RX, 1},
+		}
+	}
+	return []option{{unix.IPPROTO_IP, unix.IP_RECVTOS, 1}}
+}
+
+// setBuffer asks for a socket buffer beyond the system's limit, and within it if
+// that is not allowed. The kernel never refuses the second.
+func setBuffer(fd, force, plain, size int) error {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, size) == nil {
+		return nil
+	}
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, size)
+}
+
+// dropAll makes a socket that only sends refuse what arrives at its port.
+func dropAll(fd int) error {
+	ret0 := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 0}
+	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: 1, Filter: &ret0})
+}
+
+// getInt reads an integer option of an open socket, 0 when that fails.
+func (s *socket) getInt(level, name int) int {
+	v := 0
+	_ = s.raw.Control(func(fd uintptr) { v, _ = unix.GetsockoptInt(int(fd), level, name) })
+	return v
+}
