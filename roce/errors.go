@@ -32,9 +32,9 @@ func (e *DecodeError) Error() string {
 	switch e.Reason {
 	case ErrOpcode:
 		if e.Opcode.Transport() == RD {
-			return fmt.Sprintf("roce: opcode %#04x (%v): reliable datagram is obsolete and dropped", uint8(e.Opcode), e.Opcode)
+			return fmt.Sprintf("roce: opcode %#02x (%v): reliable datagram is obsolete and dropped", uint8(e.Opcode), e.Opcode)
 		}
-		return fmt.Sprintf("roce: unknown opcode %#04x", uint8(e.Opcode))
+		return fmt.Sprintf("roce: unknown opcode %#02x", uint8(e.Opcode))
 	case ErrVersion:
 		return "roce: transport header version is not 0"
 	case ErrLength:

@@ -184,5 +184,5 @@ func (o Opcode) String() string {
 	if n := opcodes[o].name; n != "" {
 		return n
 	}
-	return fmt.Sprintf("opcode %#04x", uint8(o))
+	return fmt.Sprintf("opcode %#02x", uint8(o))
 }
