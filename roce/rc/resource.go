@@ -1,6 +1,8 @@
 package rc
 
 import (
+	"encoding/binary"
+
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
 )
@@ -110,13 +112,10 @@ func (s *responder) atomic(p *roce.Packet) Work {
 	}
 }
 
-// atomicWrite reads an ATOMIC WRITE as if it were an atomic.
+// atomicWrite reads an ATOMIC WRITE, whose payload has 8 bytes, as if it were
+// an atomic. The bytes go to memory as they came.
 func atomicWrite(p *roce.Packet) roce.AtomicETH {
-	var v uint64
-	for i, b := range p.Payload {
-		v |= uint64(b) << (8 * i)
-	}
-	return roce.AtomicETH{VA: p.RETH.VA, RKey: p.RETH.RKey, SwapAdd: v}
+	return roce.AtomicETH{VA: p.RETH.VA, RKey: p.RETH.RKey, SwapAdd: binary.NativeEndian.Uint64(p.Payload)}
 }
 
 // activate makes the answer of resource i due.

@@ -28,8 +28,8 @@ type Work struct {
 	Spans []mr.Span
 	Data  []byte
 	// Op is CmpSwap, FetchAdd or AtomicWrite; Operand is the value to swap in,
-	// add or store (for AtomicWrite the 8 payload bytes as a little-endian
-	// number: they go to memory as they came, §6.1).
+	// add or store (for AtomicWrite the 8 payload bytes in the host's order: they
+	// go to memory as they came, §6.1).
 	Op               roce.Opcode
 	Operand, Compare uint64
 }
