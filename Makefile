@@ -76,13 +76,14 @@ race: ## all tests under the race detector, shuffled (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...
 
 fuzz: ## every fuzz target for FUZZTIME (30s, or a count such as 10000x)
-	@$(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ { t[n++] = $$1 } /^(ok|\?)/ { for (i = 0; i < n; i++) print $$2, t[i]; n = 0 }' > $(BIN)/../fuzz-targets
+	@mkdir -p .cache
+	$(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ { t[n++] = $$1 } /^(ok|\?)/ { for (i = 0; i < n; i++) print $$2, t[i]; n = 0 }' > .cache/fuzz-targets
 	count=0
 	while read -r pkg target; do
 	  echo "fuzz $$target $$pkg"
 	  $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1000x "$$pkg"
 	  count=$$((count + 1))
-	done < $(BIN)/../fuzz-targets
+	done < .cache/fuzz-targets
 	echo "fuzz: $$count targets"
 
 bench: ## Go benchmarks (BENCHTIME, BENCH), then the loopback benchmark

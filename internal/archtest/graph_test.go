@@ -42,12 +42,12 @@ var graph = map[string][]string{
 	"dsync":         {"."},
 	"engine":        {"."},
 	"interop":       {"."},
-	"bench":         belowAll,
+	"bench":         append([]string{"transport/faults"}, belowAll...),
 
 	"internal/archtest": nil,
 	"internal/hostinfo": {"roce"},
 	"internal/dump":     {"roce", "roce/layers", "transport", "transport/tap"},
-	"cmd/*":             append([]string{"bench", "roce/layers", "transport/xdp", "internal/hostinfo", "internal/dump"}, belowAll...),
+	"cmd/*":             append([]string{"bench", "roce/layers", "transport/faults", "transport/xdp", "internal/hostinfo", "internal/dump"}, belowAll...),
 }
 
 // external says which packages may import a foreign module. A path ending in
