@@ -1,0 +1,128 @@
+package qp
+
+import (
+	"github.com/gohixl/hixl/cq"
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/roce/rc"
+)
+
+// Modify changes attributes and, with [MaskState], the state (§3.18). The error
+// is a *[StateError] or *[AttrError] and then nothing has changed. Whoever calls
+// it drains the queue pair afterwards: entering the error state flushes.
+func (q *QP) Modify(now mono.Time, attr *Attr, mask AttrMask) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	from := q.now()
+	to := from
+	if mask&MaskState != 0 {
+		to = attr.State
+	}
+	if err := q.checkModify(attr, mask, from, to); err != nil {
+		return err
+	}
+	switch to {
+	case Reset:
+		q.reset()
+		return nil
+	case Err:
+		q.fail()
+		return nil
+	case Init, RTR, RTS, SQD, SQE:
+	}
+	q.attr.merge(attr, mask)
+	q.enter(from, to, attr, mask)
+	q.state = to
+	q.updateView()
+	return nil
+}
+
+func (q *QP) checkModify(attr *Attr, mask AttrMask, from, to State) error {
+	if q.gone {
+		return &StateError{Op: "modify", State: Reset, To: to, Advice: "it was closed"}
+	}
+	if err := CheckTransition(q.cfg.Type, from, to, mask); err != nil {
+		return err
+	}
+	if mask&MaskCurState != 0 && attr.CurState != from {
+		return &AttrError{From: from, To: to, Attr: MaskCurState, Value: attr.CurState, Allowed: from.String() + ", the state it is in"}
+	}
+	if err := attr.checkRanges(mask, from, to, &q.cfg); err != nil {
+		return err
+	}
+	if from != SQD || to != SQD {
+		return nil
+	}
+	if mask&MaskMaxDestRead != 0 && attr.MaxDestRead != q.attr.MaxDestRead {
+		return &AttrError{
+			From: from, To: to, Attr: MaskMaxDestRead, Value: attr.MaxDestRead,
+			Allowed: "the value given at the transition to RTR: what the responder remembers is not resized (R30); reset and connect again",
+		}
+	}
+	const needsQuiet = MaskAV | MaskTimeout | MaskRetryCount | MaskRNRRetry | MaskMaxRead
+	if mask&needsQuiet != 0 && !q.engine.Quiet() {
+		return &StateError{Op: "modify " + (mask & needsQuiet).String(), State: from, Advice: "the send queue is not drained yet: wait for SQ_DRAINED"}
+	}
+	return nil
+}
+
+// enter does what a transition means for the engine.
+func (q *QP) enter(from, to State, attr *Attr, mask AttrMask) {
+	switch {
+	case to == RTR:
+		q.engine = rc.New(q.engineConfig())
+	case from == RTR && to == RTS:
+		q.engine.StartSend(q.sendConfig(attr))
+	case to == SQD && from == RTS:
+		q.engine.Quiesce(true)
+		q.sqNotify = mask&MaskSQDNotify != 0 && attr.SQDNotify
+	case from == SQD && to == RTS:
+		q.engine.Quiesce(false)
+		q.sqNotify = false
+	case from == SQD && to == SQD:
+		q.engine.SetRetry(q.attr.Timeout, q.attr.RetryCount, q.attr.RNRRetry)
+		q.engine.SetMaxRead(int(q.attr.MaxRead))
+	}
+	if q.engine != nil {
+		q.engine.SetAccess(q.attr.Access)
+		q.engine.SetRNRTimer(q.attr.MinRNRTimer)
+	}
+}
+
+func (q *QP) engineConfig() rc.Config {
+	a := &q.attr
+	cfg := rc.Config{
+		LocalQPN: q.cfg.QPN, RemoteQPN: a.DestQPN, Peer: a.AV.Addr, PD: q.cfg.PD, MTU: a.PathMTU.Bytes(), PKey: DefaultPKey,
+		ExpectPSN: a.RecvPSN, Access: a.Access, MaxDestRead: int(a.MaxDestRead), RNRTimerCode: a.MinRNRTimer,
+		Receives: q, MaxRecvSGE: q.cfg.MaxRecvSGE, MaxPending: q.cfg.MaxPending,
+		SendQueue: q.cfg.MaxSendWR, MaxSendSGE: q.cfg.MaxSendSGE,
+	}
+	if q.cfg.SRQ != nil {
+		cfg.Receives = q.cfg.SRQ
+	}
+	return cfg
+}
+
+func (q *QP) sendConfig(attr *Attr) rc.SendConfig {
+	a, t := &q.attr, &attr.Tuning
+	return rc.SendConfig{
+		FirstPSN: a.SendPSN, MaxRead: int(a.MaxRead), Timeout: a.Timeout, RetryCount: a.RetryCount, RNRRetry: a.RNRRetry,
+		FixedTimeout: t.FixedTimeout, WindowBytes: t.WindowBytes, WindowPSNs: t.WindowPSNs, AckEvery: t.AckEvery,
+	}
+}
+
+// Take implements rc.ReceiveSource for the queue pair's own receive queue.
+func (q *QP) Take(r *rc.Receive) bool { return q.recv.take(r) }
+
+// fail enters the error state by command: everything is flushed.
+func (q *QP) fail() {
+	if q.engine == nil { // nothing was sent yet; the engine only flushes
+		cfg := q.engineConfig()
+		cfg.MTU = q.cfg.MaxMTU.Bytes()
+		q.engine = rc.New(cfg)
+	}
+	if !q.engine.Failed() {
+		q.engine.Fail(cq.StatusSuccess)
+	}
+	q.state = Err
+	q.updateView()
+}

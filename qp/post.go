@@ -1,0 +1,189 @@
+package qp
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce/rc"
+)
+
+// SendWR is a send work request. Posting copies it; its slices are the caller's
+// again afterwards, but the memory that SGE names must stay as it is (or, for
+// READ and atomics, untouched) until the request has completed.
+type SendWR struct {
+	// ID comes back in the completion.
+	ID    uint64
+	Op    rc.Op
+	Flags rc.Flags
+	// SGE is the local memory: the source, or for READ and atomics the
+	// destination.
+	SGE []mr.SGE
+	// Inline, if not empty, is the payload itself and takes the place of SGE. It
+	// is copied. With the flag rc.Inline and no Inline, what SGE names is copied.
+	Inline []byte
+	// RemoteAddr and RKey name the peer's memory, but for SENDs.
+	RemoteAddr uint64
+	RKey       uint32
+	// Imm is the immediate of OpSendImm and OpWriteImm, InvKey the peer's key that
+	// OpSendInv invalidates.
+	Imm, InvKey uint32
+	// Compare and SwapAdd are the operands of atomics.
+	Compare, SwapAdd uint64
+}
+
+// PostSend appends work requests to the send queue, in order. The error is a
+// *[PostError]: requests before its index are posted, the rest is not. Whoever
+// calls it drains the queue pair afterwards.
+func (q *QP) PostSend(now mono.Time, wrs []SendWR) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range wrs {
+		if err := q.postSend(now, &wrs[i]); err != nil {
+			return &PostError{Index: i, WRID: wrs[i].ID, Err: err}
+		}
+	}
+	return nil
+}
+
+func (q *QP) postSend(now mono.Time, wr *SendWR) error {
+	if s := q.now(); !rules[s].postSend {
+		return &StateError{Op: "post send", State: s, Advice: sendAdvice(s)}
+	}
+	if wr.Op > rc.OpAtomicWrite {
+		return &WorkRequestError{fmt.Sprintf("operation %d", wr.Op), "SEND to ATOMIC WRITE"}
+	}
+	r := rc.Request{
+		ID: wr.ID, Op: wr.Op, Flags: wr.Flags &^ rc.Inline, RemoteAddr: wr.RemoteAddr, RKey: wr.RKey,
+		Imm: wr.Imm, InvKey: wr.InvKey, Compare: wr.Compare, SwapAdd: wr.SwapAdd,
+	}
+	if q.cfg.SignalAll {
+		r.Flags |= rc.Signaled
+	}
+	if len(wr.SGE) > q.cfg.MaxSendSGE {
+		return tooManySGE(len(wr.SGE), q.cfg.MaxSendSGE)
+	}
+	if len(wr.Inline) > 0 || wr.Flags&rc.Inline != 0 || wr.Op == rc.OpAtomicWrite {
+		if err := q.inline(wr, &r); err != nil {
+			return err
+		}
+		return q.engine.Post(now, &r)
+	}
+	var need mr.Access
+	if wr.Op.TakesRead() {
+		need = mr.LocalWrite
+	}
+	spans, err := resolve(q.cfg.PD, wr.SGE, need, q.spans[:0])
+	if err != nil {
+		return err
+	}
+	r.Spans = spans
+	err = q.engine.Post(now, &r)
+	clear(spans) // no region is kept alive by scratch
+	return err
+}
+
+func sendAdvice(s State) string {
+	if s == RTR {
+		return "move it to RTS first"
+	}
+	return "connect it first"
+}
+
+func tooManySGE(n, limit int) error {
+	return &WorkRequestError{fmt.Sprintf("%d scatter/gather entries", n), fmt.Sprintf("%d, the limit given when the queue was made", limit)}
+}
+
+// inline makes r carry its payload.
+func (q *QP) inline(wr *SendWR, r *rc.Request) error {
+	if wr.Op.TakesRead() && wr.Op != rc.OpAtomicWrite {
+		return &WorkRequestError{"inline data with " + wr.Op.String(), "entries for the result"}
+	}
+	data := wr.Inline
+	if len(data) == 0 {
+		var err error
+		if data, err = q.gather(wr.SGE); err != nil {
+			return err
+		}
+	} else if len(wr.SGE) > 0 {
+		return &WorkRequestError{"both inline data and scatter/gather entries", "one of the two"}
+	}
+	limit := q.cfg.MaxInline
+	if wr.Op == rc.OpAtomicWrite {
+		limit = wordSize
+	}
+	if len(data) > limit {
+		return tooLongInline(len(data), limit)
+	}
+	r.Flags |= rc.Inline
+	r.Inline = data
+	return nil
+}
+
+const wordSize = 8
+
+// gather copies what entries name, at most MaxInline bytes.
+func (q *QP) gather(sge []mr.SGE) ([]byte, error) {
+	n := 0
+	for i := range sge {
+		if sge[i].Length == 0 {
+			continue
+		}
+		if uint64(sge[i].Length) > uint64(MaxInline-n) {
+			return nil, tooLongInline(n+int(sge[i].Length), MaxInline)
+		}
+		s, err := q.cfg.PD.Local(sge[i], 0)
+		if err != nil {
+			return nil, sgeError(q.cfg.PD, i, sge[i], 0, err)
+		}
+		if !s.Acquire() {
+			return nil, sgeError(q.cfg.PD, i, sge[i], 0, mr.FaultRevoked)
+		}
+		b := s.Bytes()
+		copied := copy(q.copied[n:], b)
+		s.Release()
+		if copied < int(sge[i].Length) {
+			return nil, &SGEError{Index: i, Err: fmt.Errorf("%w: give the data as Inline", ErrNotAddressable)}
+		}
+		n += copied
+	}
+	return q.copied[:n], nil
+}
+
+func tooLongInline(n, limit int) error {
+	return &WorkRequestError{fmt.Sprintf("%d bytes of inline data", n), fmt.Sprintf("at most %d", limit)}
+}
+
+// Word is the inline data of an ATOMIC WRITE that stores v as a 64-bit number of
+// this host's byte order.
+func Word(v uint64) [wordSize]byte {
+	var b [wordSize]byte
+	binary.NativeEndian.PutUint64(b[:], v)
+	return b
+}
+
+// PostRecv appends receives to the queue pair's own receive queue, in order. The
+// error is a *[PostError]: receives before its index are posted, the rest is not.
+// In the error state they are accepted and flushed: whoever calls it drains the
+// queue pair then, which the result asks for.
+func (q *QP) PostRecv(wrs []RecvWR) (drain bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range wrs {
+		if err := q.postRecv(&wrs[i]); err != nil {
+			return i > 0 && q.now() == Err, &PostError{Index: i, WRID: wrs[i].ID, Err: err}
+		}
+	}
+	return q.now() == Err, nil
+}
+
+func (q *QP) postRecv(wr *RecvWR) error {
+	if s := q.now(); !rules[s].postRecv {
+		return &StateError{Op: "post receive", State: s, Advice: "move it to INIT first"}
+	}
+	if q.cfg.SRQ != nil {
+		return ErrShared
+	}
+	return q.recv.post(q.cfg.PD, wr)
+}
