@@ -355,3 +355,11 @@ func fill(b []byte, seed byte) {
 		b[i] = byte(i)*7 + seed + byte(i>>8)
 	}
 }
+
+// tryReceive is receive for packets that may not decode.
+func (e *end) tryReceive(b []byte) {
+	var p roce.Packet
+	if p.Decode(b) == nil {
+		e.receive(b)
+	}
+}
