@@ -1,0 +1,177 @@
+package bench
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Limits of a run.
+const (
+	// MaxQPs is the largest number of queue pairs of a cell.
+	MaxQPs = 4096
+	// MaxDepth is the largest number of messages outstanding on a queue pair.
+	MaxDepth = 8192
+	// MaxRounds is the largest number of rounds.
+	MaxRounds = 1000
+	// MaxRegion is the largest region in bytes.
+	MaxRegion = 4 << 30
+	// DefaultRegion is larger than a usual L2 cache, so that transfers walk
+	// through memory as an application's would.
+	DefaultRegion = 16 << 20
+	// DefaultDuration and DefaultRounds keep a run of everything under a minute.
+	DefaultDuration = 600 * time.Millisecond
+	DefaultRounds   = 3
+	// DefaultPort is the control port of a remote peer.
+	DefaultPort = 18515
+)
+
+// Baseline is something else that moves the same sizes in the same run.
+type Baseline string
+
+// The baselines.
+const (
+	// BaselineTCP is Go's net over one TCP connection between the same processes.
+	BaselineTCP Baseline = "tcp"
+	// BaselineMemcpy is a copy between two buffers of one process.
+	BaselineMemcpy Baseline = "memcpy"
+)
+
+func parseBaseline(s string) (Baseline, error) {
+	switch b := Baseline(s); b {
+	case BaselineTCP, BaselineMemcpy:
+		return b, nil
+	}
+	return "", &FlagError{
+		Flag: "baseline", Given: strconv.Quote(s), Allowed: "tcp, memcpy, or none alone",
+		Do: "give one or several separated by commas",
+	}
+}
+
+// Faults are the probabilities, 0 to 1, with which each packet that a NIC sends
+// or receives is lost, kept back behind later ones, doubled or damaged. They
+// are injected between NIC and socket on both sides.
+type Faults struct {
+	Loss      float64 `json:"loss"`
+	Reorder   float64 `json:"reorder"`
+	Duplicate float64 `json:"duplicate"`
+	Corrupt   float64 `json:"corrupt"`
+}
+
+// MaxFault is the largest probability of a fault: above it a reliable
+// connection gives up before it gets through.
+const MaxFault = 0.3
+
+func (f Faults) any() bool { return f != Faults{} }
+
+// validate refuses a probability outside 0..MaxFault.
+func (f Faults) validate() error {
+	for _, p := range []struct {
+		name string
+		v    float64
+	}{{"loss", f.Loss}, {"reorder", f.Reorder}, {"duplicate", f.Duplicate}, {"corrupt", f.Corrupt}} {
+		if !(p.v >= 0 && p.v <= MaxFault) { // NaN too
+			return &FlagError{
+				Flag: p.name, Given: fmt.Sprint(p.v), Allowed: fmt.Sprintf("0 to %v", MaxFault),
+				Do: "give a probability per packet, such as 0.01",
+			}
+		}
+	}
+	return nil
+}
+
+// Config says what [Run] measures. The zero value is the default run.
+type Config struct {
+	// Ops, Sizes, QPs, Depths and MTUs span the cells: each combination is one.
+	// Empty: all operations; 64, 4 KiB, 64 KiB, 1 MiB; 1 queue pair; depth 0;
+	// MTU 0. Depth 0 is 64, fewer when that would be more than 8 MiB; MTU 0 is
+	// the largest that fits. Sizes do not apply to atomics, which move 8 bytes.
+	Ops    []Op
+	Sizes  []int
+	QPs    []int
+	Depths []int
+	MTUs   []int
+	// Duration is the timed bandwidth part of a cell, over all rounds; latency
+	// takes half of it on top. 0: 600 ms.
+	Duration time.Duration
+	// Rounds is how often each cell and baseline is measured, 1..1000. 0: 3.
+	Rounds int
+	// Baselines run in every round; nil: tcp and memcpy, empty: none.
+	Baselines []Baseline
+	// Region is the length of source and destination in bytes. 0: 16 MiB, more
+	// when a message needs it.
+	Region int
+	// Seed drives pattern and faults. 0: a random one, which the report names.
+	Seed uint64
+	// Faults is what happens to packets on purpose.
+	Faults Faults
+	// Local is this side's RoCE address, PeerLocal that of a peer on the same
+	// machine. Zero: 127.0.0.1 and the address after Local; with Peer set, the
+	// address that the control connection uses.
+	Local, PeerLocal netip.Addr
+	// InProcess runs the peer in this process.
+	InProcess bool
+	// Peer is the host or host:port of a [Listen]ing peer. Empty: a child process.
+	Peer string
+	// PeerCommand is the program, with arguments, that calls [ServePeer] on its
+	// standard input and output. Empty: this executable with argument "peer".
+	PeerCommand []string
+}
+
+// withDefaults fills what is not set.
+func (c Config) withDefaults() Config {
+	c.Ops = orDefault(c.Ops, AllOps())
+	c.Sizes = orDefault(c.Sizes, []int{64, 4 << 10, 64 << 10, 1 << 20})
+	c.QPs = orDefault(c.QPs, []int{1})
+	c.Depths = orDefault(c.Depths, []int{0})
+	c.MTUs = orDefault(c.MTUs, []int{0})
+	if c.Baselines == nil {
+		c.Baselines = []Baseline{BaselineTCP, BaselineMemcpy}
+	}
+	if c.Duration == 0 {
+		c.Duration = DefaultDuration
+	}
+	if c.Rounds == 0 {
+		c.Rounds = DefaultRounds
+	}
+	if c.Region == 0 {
+		c.Region = c.regionFor()
+	}
+	if c.Seed == 0 {
+		c.Seed = randomSeed()
+	}
+	return c.withAddresses()
+}
+
+// withAddresses fills the addresses of two NICs on this machine.
+func (c Config) withAddresses() Config {
+	if c.Peer != "" {
+		return c
+	}
+	if !c.Local.IsValid() {
+		c.Local = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	if !c.PeerLocal.IsValid() {
+		c.PeerLocal = c.Local.Next()
+	}
+	return c
+}
+
+// regionFor is the default region: 16 MiB, or one slot a queue pair.
+func (c Config) regionFor() int {
+	size := atomicSize
+	for _, s := range c.Sizes {
+		size = max(size, s)
+	}
+	stride := (size + slotAlign - 1) / slotAlign * slotAlign
+	return min(max(DefaultRegion, stride*slices.Max(c.QPs)), MaxRegion)
+}
+
+func orDefault[T any](v, def []T) []T {
+	if len(v) == 0 {
+		return def
+	}
+	return v
+}

@@ -1,0 +1,25 @@
+// Package bench measures one-sided operations between two NICs, verifies every
+// byte they moved and compares them, round by round in the same run, with Go
+// TCP and with a plain copy.
+//
+// It owns the scenarios (which operation, size, depth), the pattern that tells
+// fresh bytes from stale ones, the peer process and its control connection, the
+// baselines and the reports. [Run] is the requester's side and may be called
+// from any goroutine, one call at a time for an address; [ServePeer] and
+// [Listen] are the responder's side. cmd/hixl-bench is a thin main around them.
+//
+// # What is measured
+//
+// A cell is one operation with one size, depth and number of queue pairs. It is
+// measured in rounds, each of which runs the baselines of that size and then
+// the cells, so that a ratio compares neighbours in time. A round of a cell is:
+// fill the source and clear the destination (not timed), a short warm-up, the
+// bandwidth part with depth messages outstanding, the latency part with one
+// message at a time, then the verification (not timed).
+//
+// Latency is the whole operation as its caller sees it: from before the post to
+// the completion in hand. One way would be about half of it.
+//
+// CPU seconds are user and system time of both processes during the bandwidth
+// part. GB is 1e9 bytes of payload.
+package bench

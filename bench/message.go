@@ -1,0 +1,101 @@
+package bench
+
+import "net/netip"
+
+// protocolVersion changes when control messages do; both ends must agree.
+const protocolVersion = 1
+
+// verb is what a request asks for.
+type verb string
+
+const (
+	doHello   verb = "hello"    // open a NIC and its memory
+	doOpen    verb = "open"     // make and connect a cell's queue pairs
+	doPrepare verb = "prepare"  // fresh pattern, cleared destination
+	doUsage   verb = "usage"    // what was spent until now
+	doFinish  verb = "finish"   // verify what arrived
+	doClose   verb = "close"    // close the cell's queue pairs
+	doTCPOpen verb = "tcp-open" // listen for the baseline's connection
+	doTCPTake verb = "tcp-take" // wait for messages; usage after
+	doTCPDone verb = "tcp-done" // verify what arrived
+)
+
+// request is one question of the requester's side. The fields that its verb
+// needs are set.
+type request struct {
+	Do    verb      `json:"do"`
+	Hello *hello    `json:"hello,omitempty"`
+	Open  *openCell `json:"open,omitempty"`
+	TCP   *tcpSpec  `json:"tcp,omitempty"`
+	// Cell is a cell's ID, of an opened one.
+	Cell int `json:"cell,omitempty"`
+	// Prepare is what a round needs in the peer's memory.
+	Prepare *preparation `json:"prepare,omitempty"`
+	// Spans are the messages sent in this round, one a lane.
+	Spans []span `json:"spans,omitempty"`
+	// Count is the messages of the TCP baseline since it was opened.
+	Count uint64 `json:"count,omitempty"`
+}
+
+// hello opens the peer.
+type hello struct {
+	Version int `json:"version"`
+	// Local is the RoCE address to open; unset: where the control connection is.
+	Local  netip.Addr `json:"local"`
+	Region int        `json:"region"`
+	Seed   uint64     `json:"seed"`
+	Faults Faults     `json:"faults"`
+}
+
+// welcome answers hello with the peer's memory.
+type welcome struct {
+	Addr     netip.Addr `json:"addr"`
+	Src, Dst remoteMemory
+}
+
+// remoteMemory names a region to one-sided operations.
+type remoteMemory struct {
+	Addr uint64 `json:"addr"`
+	RKey uint32 `json:"rkey"`
+}
+
+// openCell makes a cell's queue pairs, connected to those at Addresses, which
+// are hixl addresses in text form.
+type openCell struct {
+	Cell      cell     `json:"cell"`
+	Addresses []string `json:"addresses"`
+}
+
+// preparation is what a side's memory must hold before a round.
+type preparation struct {
+	Key uint64 `json:"key"`
+	// Fill the source, Clear the destination, set Counters of them, a cache
+	// line apart, to their starting values.
+	Fill     bool `json:"fill,omitempty"`
+	Clear    bool `json:"clear,omitempty"`
+	Counters int  `json:"counters,omitempty"`
+}
+
+// tcpSpec describes the TCP baseline of one size.
+type tcpSpec struct {
+	Size int `json:"size"`
+	// Echo answers each message with a short one, for latency.
+	Echo bool `json:"echo,omitempty"`
+	// Key is the pattern's, for verifying.
+	Key   uint64 `json:"key,omitempty"`
+	Round int    `json:"round,omitempty"`
+}
+
+// response answers one request.
+type response struct {
+	// Err is what went wrong, "" if nothing did.
+	Err      string    `json:"err,omitempty"`
+	Mismatch *Mismatch `json:"mismatch,omitempty"`
+	Welcome  *welcome  `json:"welcome,omitempty"`
+	// Addresses are the queue pairs of an opened cell.
+	Addresses []string `json:"addresses,omitempty"`
+	Usage     *usage   `json:"usage,omitempty"`
+	// Port is where the TCP baseline listens, Detail how its socket is set up.
+	Port   uint16 `json:"port,omitempty"`
+	Detail string `json:"detail,omitempty"`
+}

@@ -1,0 +1,195 @@
+package bench
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Report is what a run found; its JSON form is the output of `hixl-bench --json`.
+type Report struct {
+	Config    ReportConfig     `json:"config"`
+	Results   []Result         `json:"results"`
+	Baselines []BaselineResult `json:"baselines"`
+	Ratios    []Ratio          `json:"ratios"`
+}
+
+// ReportConfig says how the run was made.
+type ReportConfig struct {
+	Ops       []Op       `json:"op"`
+	Sizes     []int      `json:"size"`
+	QPs       []int      `json:"qps"`
+	Depths    []int      `json:"depth"`
+	MTUs      []int      `json:"mtu"`
+	Duration  string     `json:"duration"`
+	Rounds    int        `json:"rounds"`
+	Baselines []Baseline `json:"baseline"`
+	Region    int        `json:"region"`
+	Seed      uint64     `json:"seed"`
+	Faults
+	// Local and Peer are the RoCE addresses, Mode says where the peer runs.
+	Local string `json:"local"`
+	Peer  string `json:"peer"`
+	Mode  string `json:"mode"`
+	// TCP says how the baseline's connection was set up.
+	TCP string `json:"tcp,omitempty"`
+	// LatencyIs says what lat_us counts.
+	LatencyIs string `json:"latency_is"`
+}
+
+// The modes.
+const (
+	modeProcesses = "two processes"
+	modeInProcess = "one process"
+	modeRemote    = "remote peer"
+)
+
+// newReport returns a report of nothing yet.
+func newReport(c Config) *Report {
+	return &Report{Config: reportConfig(c), Results: []Result{}, Baselines: []BaselineResult{}, Ratios: []Ratio{}}
+}
+
+// latencyIs explains lat_us in every report.
+const latencyIs = "whole operation, post to completion, one outstanding; one way is about half"
+
+func reportConfig(c Config) ReportConfig {
+	return ReportConfig{
+		Ops: c.Ops, Sizes: c.Sizes, QPs: c.QPs, Depths: c.Depths, MTUs: c.MTUs,
+		Duration: c.Duration.String(), Rounds: c.Rounds, Baselines: c.Baselines,
+		Region: c.Region, Seed: c.Seed, Faults: c.Faults, LatencyIs: latencyIs,
+	}
+}
+
+// Result is one cell. Rates are the median of the rounds, the latencies those
+// of all rounds together; CPU and retransmissions are of both sides.
+type Result struct {
+	Op          Op      `json:"op"`
+	Size        int     `json:"size"`
+	QPs         int     `json:"qps"`
+	Depth       int     `json:"depth"`
+	MTU         int     `json:"mtu,omitempty"`
+	GBPerS      float64 `json:"gb_per_s"`
+	MsgsPerS    float64 `json:"msgs_per_s"`
+	LatencyUS   Latency `json:"lat_us"`
+	CPUPerGB    float64 `json:"cpu_s_per_gb"`
+	Retransmits uint64  `json:"retransmits"`
+	Verified    bool    `json:"verified"`
+}
+
+// BaselineResult is one baseline at one size; the median of the rounds.
+type BaselineResult struct {
+	Name     Baseline `json:"name"`
+	Size     int      `json:"size"`
+	GBPerS   float64  `json:"gb_per_s"`
+	CPUPerGB float64  `json:"cpu_s_per_gb"`
+	// LatencyUS is, for TCP, the time of a message and an 8-byte answer.
+	LatencyUS *Latency `json:"lat_us,omitempty"`
+}
+
+// Ratio is the bandwidth of a cell against that of a baseline moving the same
+// size, taken round by round. QPs, Depth and MTU are set when a run has several.
+type Ratio struct {
+	Op      Op       `json:"op"`
+	Size    int      `json:"size"`
+	QPs     int      `json:"qps,omitempty"`
+	Depth   int      `json:"depth,omitempty"`
+	MTU     int      `json:"mtu,omitempty"`
+	Against Baseline `json:"against"`
+	Median  float64  `json:"median"`
+	Min     float64  `json:"min"`
+	Max     float64  `json:"max"`
+	Rounds  int      `json:"rounds"`
+}
+
+// sample is one timed bandwidth part.
+type sample struct {
+	messages, bytes uint64
+	elapsed         time.Duration
+	usage           usage
+}
+
+// gbPerS is the rate in 1e9 bytes a second: bytes a nanosecond.
+func (s sample) gbPerS() float64 { return per(float64(s.bytes), float64(s.elapsed)) }
+
+func (s sample) msgsPerS() float64 { return per(float64(s.messages), s.elapsed.Seconds()) }
+
+// series is the samples of one cell or baseline, one a round.
+type series struct {
+	samples []sample
+	hist    histogram
+	extra   uint64 // retransmissions outside the bandwidth part
+}
+
+func newSeries() *series { return &series{hist: newHistogram()} }
+
+func (s *series) gb() []float64 { return each(s.samples, sample.gbPerS) }
+
+// cpuPerGB is all CPU time over all bytes.
+func (s *series) cpuPerGB() float64 {
+	var cpu time.Duration
+	var bytes uint64
+	for _, x := range s.samples {
+		cpu += x.usage.CPU
+		bytes += x.bytes
+	}
+	return per(cpu.Seconds()*1e9, float64(bytes))
+}
+
+func (s *series) retransmits() uint64 {
+	n := s.extra
+	for _, x := range s.samples {
+		n += x.usage.Retransmits
+	}
+	return n
+}
+
+func (s *series) result(ce cell) Result {
+	return Result{
+		Op: ce.Op, Size: ce.Size, QPs: ce.QPs, Depth: ce.Depth,
+		GBPerS: median(s.gb()), MsgsPerS: median(each(s.samples, sample.msgsPerS)),
+		LatencyUS: s.hist.latency(), CPUPerGB: s.cpuPerGB(), Retransmits: s.retransmits(), Verified: true,
+	}
+}
+
+// ratio compares two series round by round.
+func ratio(ours, theirs *series) (r Ratio) {
+	var q []float64
+	a, b := ours.gb(), theirs.gb()
+	for i := range min(len(a), len(b)) {
+		q = append(q, per(a[i], b[i]))
+	}
+	if len(q) == 0 {
+		return r
+	}
+	return Ratio{Median: median(q), Min: slices.Min(q), Max: slices.Max(q), Rounds: len(q)}
+}
+
+// median returns the middle value, the mean of the two middle ones, or 0.
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	s := slices.Clone(v)
+	slices.SortFunc(s, cmp.Compare[float64])
+	m := len(s) / 2
+	if len(s)%2 == 1 {
+		return s[m]
+	}
+	return (s[m-1] + s[m]) / 2
+}
+
+// per divides, with nothing by nothing being nothing.
+func per(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+func each[T any](v []T, f func(T) float64) []float64 {
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = f(x)
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// WriteTable writes what was run, then one table of all results and baselines.
+func (r *Report) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	r.heading(&b)
+	writeColumns(&b, r.rows())
+	b.WriteString("\n" + r.legend())
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r *Report) heading(b *strings.Builder) {
+	c := &r.Config
+	fmt.Fprintf(b, "hixl-bench: RoCEv2 over UDP port 4791, %s -> %s, %s\n", c.Local, c.Peer, c.Mode)
+	fmt.Fprintf(b, "region %s, mtu %s, %d rounds, %s a cell, seed %d\n",
+		formatSize(c.Region), join(c.MTUs, func(m int) string {
+			if m == 0 {
+				return "auto"
+			}
+			return strconv.Itoa(m)
+		}), c.Rounds, c.Duration, c.Seed)
+	if c.any() {
+		fmt.Fprintf(b, "faults injected on both sides, a packet: loss %v, reorder %v, duplicate %v, corrupt %v\n",
+			c.Loss, c.Reorder, c.Duplicate, c.Corrupt)
+	}
+	b.WriteByte('\n')
+}
+
+func (r *Report) legend() string {
+	s := "lat us: " + r.Config.LatencyIs + ".\n" +
+		"GB is 1e9 bytes of payload; cpu is user and system time of both processes; rtx is packets sent again.\n"
+	if len(r.Baselines) > 0 {
+		s += "vs: bandwidth against the baseline moving the same size in the same round, median [min..max].\n"
+	}
+	if r.Config.TCP != "" {
+		s += "tcp: " + r.Config.TCP + "; its latency is a message and an 8-byte answer.\n"
+	}
+	return s + "Every byte that arrived was verified.\n"
+}
+
+// rows is the table with its heading; the baselines follow the results.
+func (r *Report) rows() [][]string {
+	head := []string{"op", "size"}
+	several := r.several()
+	if several {
+		head = append(head, "qps", "depth", "mtu")
+	}
+	head = append(head, "GB/s", "msg/s", "p50 us", "p99 us", "p99.9 us", "cpu s/GB", "rtx")
+	for _, b := range r.Config.Baselines {
+		head = append(head, "vs "+string(b))
+	}
+	rows := [][]string{head}
+	for i := range r.Results {
+		rows = append(rows, r.resultRow(&r.Results[i], several))
+	}
+	for _, x := range r.Baselines {
+		row := []string{string(x.Name), formatSize(x.Size)}
+		if several {
+			row = append(row, "", "", "")
+		}
+		row = append(row, digits(x.GBPerS), count(per(x.GBPerS*1e9, float64(x.Size))))
+		row = append(row, x.LatencyUS.cells()...)
+		rows = append(rows, append(row, digits(x.CPUPerGB)))
+	}
+	return rows
+}
+
+func (r *Report) several() bool {
+	return len(r.Config.QPs) > 1 || len(r.Config.Depths) > 1 || len(r.Config.MTUs) > 1
+}
+
+func (r *Report) resultRow(x *Result, several bool) []string {
+	row := []string{x.Op.String(), formatSize(x.Size)}
+	if several {
+		mtu := "auto"
+		if x.MTU != 0 {
+			mtu = strconv.Itoa(x.MTU)
+		}
+		row = append(row, strconv.Itoa(x.QPs), strconv.Itoa(x.Depth), mtu)
+	}
+	row = append(row, digits(x.GBPerS), count(x.MsgsPerS))
+	row = append(row, x.LatencyUS.cells()...)
+	row = append(row, digits(x.CPUPerGB), strconv.FormatUint(x.Retransmits, 10))
+	for _, b := range r.Config.Baselines {
+		v := "-"
+		if q := r.ratio(x, b); q != nil {
+			v = fmt.Sprintf("%s [%s..%s]", digits(q.Median), digits(q.Min), digits(q.Max))
+		}
+		row = append(row, v)
+	}
+	return row
+}
+
+// cells are the three latency columns, empty for what has none.
+func (l *Latency) cells() []string {
+	if l == nil {
+		return []string{"", "", ""}
+	}
+	return []string{digits(l.P50), digits(l.P99), digits(l.P999)}
+}
+
+// writeColumns pads every column to its widest cell: names to the left, numbers
+// to the right.
+func writeColumns(b *strings.Builder, rows [][]string) {
+	width := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, s := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(s))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, s := range row {
+			if i == 0 {
+				fmt.Fprintf(&line, "%-*s", width[i], s)
+			} else {
+				fmt.Fprintf(&line, "  %*s", width[i], s)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+}
+
+// digits writes three significant digits without an exponent.
+func digits(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case v >= 100:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case v >= 10:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case v >= 1:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case v >= 0.1:
+		return strconv.FormatFloat(v, 'f', 3, 64)
+	default:
+		return strconv.FormatFloat(v, 'f', 4, 64)
+	}
+}
+
+// count writes a rate with k or M.
+func count(v float64) string {
+	switch {
+	case v >= 1e6:
+		return digits(v/1e6) + "M"
+	case v >= 1e3:
+		return digits(v/1e3) + "k"
+	default:
+		return digits(v)
+	}
+}
