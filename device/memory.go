@@ -5,7 +5,9 @@ import "unsafe"
 // Completer learns that an operation that a Memory could not finish at once has
 // finished. MemoryDone is called exactly once for each such operation, with the
 // token given at its start, from any goroutine but never from inside the call
-// that started it. It must not block: it runs on the device's own goroutine.
+// that started it; on another goroutine it may come before that call has
+// returned. It must not block: it runs on the device's own goroutine. It may
+// start further operations on the memory.
 type Completer interface {
 	MemoryDone(token uint64, err error)
 }
