@@ -90,6 +90,11 @@ bench: ## Go benchmarks (BENCHTIME, BENCH), then the loopback benchmark
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) ./...
 	$(GO) run ./cmd/hixl-bench
 
+.PHONY: bench-smoke
+bench-smoke: ## a few seconds of the loopback benchmark, without and with injected faults
+	$(GO) run ./cmd/hixl-bench --size 64,64KiB --duration 100ms --rounds 1
+	$(GO) run ./cmd/hixl-bench --size 64KiB --duration 100ms --rounds 1 --baseline none --loss 0.01 --reorder 0.01
+
 .PHONY: tools
 tools: $(LINT) $(FUMPT) $(BENCHSTAT) ## build the pinned tools into .cache/bin
 
