@@ -1,0 +1,266 @@
+package udp
+
+import (
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gohixl/hixl/transport"
+)
+
+func TestOpenErrors(t *testing.T) {
+	addr := netip.MustParseAddr("127.77.1.3")
+	open(t, addr, Config{})
+	for _, tt := range []struct {
+		name string
+		addr netip.Addr
+		cfg  Config
+		want error
+		text string
+	}{
+		{"taken", addr, Config{}, transport.ErrInUse, "another hixl NIC"},
+		{"taken, system's own error", addr, Config{}, syscall.EADDRINUSE, "127.77.1.3:4791"},
+		{"not local", netip.MustParseAddr("192.0.2.1"), Config{}, transport.ErrNoAddr, "does not have the address"},
+		{"no address", netip.Addr{}, Config{}, transport.ErrNoAddr, "unicast address"},
+		{"any", netip.IPv4Unspecified(), Config{}, transport.ErrNoAddr, "unicast address"},
+		{"multicast", netip.MustParseAddr("224.0.0.1"), Config{}, transport.ErrNoAddr, "unicast address"},
+		{"link-local without zone", netip.MustParseAddr("fe80::1"), Config{}, transport.ErrNoAddr, "fe80::1%eth0"},
+		{"buffer too small", addr, Config{RecvBuffer: 100}, transport.ErrConfig, "65536..1073741824"},
+		{"buffer too large", addr, Config{SendBuffer: 2 << 30}, transport.ErrConfig, "SendBuffer"},
+		{"too many ports", addr, Config{SourcePorts: 65}, transport.ErrConfig, "1..64, or 0 for 4"},
+		{"negative ports", addr, Config{SourcePorts: -1}, transport.ErrConfig, "SourcePorts is -1"},
+		{"trains", addr, Config{Trains: 9}, transport.ErrConfig, "TrainsAuto"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := Open(tt.addr, tt.cfg)
+			require.ErrorIs(t, err, tt.want)
+			require.ErrorContains(t, err, tt.text)
+			require.Nil(t, c)
+			p, err := openPortable(tt.addr, tt.cfg)
+			require.ErrorIs(t, err, tt.want)
+			require.Nil(t, p)
+		})
+	}
+}
+
+// The address is free again after Close, and what failed to open left nothing.
+func TestReopen(t *testing.T) {
+	addr := netip.MustParseAddr("127.77.1.4")
+	for range 3 {
+		c, err := Open(addr, Config{})
+		require.NoError(t, err)
+		_, err = Open(addr, Config{})
+		require.ErrorIs(t, err, transport.ErrInUse)
+		require.NoError(t, c.Close())
+	}
+}
+
+func TestInfo(t *testing.T) {
+	c := open(t, netip.MustParseAddr("127.77.1.5"), Config{SourcePorts: 7, RecvBuffer: 1 << 20, SendBuffer: 1 << 20})
+	info := c.Info()
+	require.GreaterOrEqual(t, info.RecvBuffer, 1<<20)
+	require.GreaterOrEqual(t, info.SendBuffer, 1<<20)
+	require.Equal(t, "lo", info.Interface)
+	require.Len(t, info.SourcePorts, 7)
+	for _, p := range info.SourcePorts {
+		require.GreaterOrEqual(t, p, uint16(0xc000))
+		require.Equal(t, p, c.SourcePort(p))
+	}
+}
+
+// The socket's queue overflows silently; the counter tells.
+func TestOverflowIsCounted(t *testing.T) {
+	a := open(t, netip.MustParseAddr("127.77.1.6"), Config{})
+	b := open(t, netip.MustParseAddr("127.77.1.7"), Config{RecvBuffer: MinBuffer})
+	batch := make([]transport.Tx, 64)
+	for i := range batch {
+		batch[i] = transport.Tx{Data: make([]byte, 8192), Dst: b.LocalAddr()}
+	}
+	n, err := a.WriteBatch(batch)
+	require.NoError(t, err)
+	require.Equal(t, 64, n)
+	var got uint64
+	slots := transport.NewBatch(b, 64)
+	require.Eventually(t, func() bool {
+		n, err := b.ReadBatch(slots, false)
+		require.NoError(t, err)
+		got += uint64(n)
+		return b.Stats().RxOverflow > 0 && b.Stats().RxOverflow+got == 64
+	}, 5*time.Second, time.Millisecond)
+}
+
+// When the kernel or a device refuses a train, trains end and the caller is told
+// to seal again; single packets go on.
+func TestTrainsOffAtRunTime(t *testing.T) {
+	a := open(t, netip.MustParseAddr("127.77.1.8"), Config{})
+	b := open(t, netip.MustParseAddr("127.77.1.9"), Config{})
+	if !a.Caps().Trains.On() {
+		t.Skip("this kernel has no UDP_SEGMENT")
+	}
+	train := transport.Tx{Data: make([]byte, 200), Seg: 100, Dst: b.LocalAddr()}
+	single := transport.Tx{Data: make([]byte, 50), Dst: b.LocalAddr()}
+	n, err := a.WriteBatch([]transport.Tx{train, single})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+
+	// A limit that the kernel does not share makes it refuse for real.
+	a.limit.MaxSegments = 1000
+	tooMany := transport.Tx{Data: make([]byte, 600), Seg: 1, Dst: b.LocalAddr()}
+	n, err = a.WriteBatch([]transport.Tx{single, tooMany, single})
+	require.ErrorIs(t, err, transport.ErrTrainsOff)
+	require.Equal(t, 1, n)
+	require.False(t, a.Caps().Trains.On())
+	require.False(t, a.Info().GSO)
+
+	n, err = a.WriteBatch([]transport.Tx{single, train, single})
+	require.ErrorIs(t, err, transport.ErrTrainsOff)
+	require.Equal(t, 1, n)
+	n, err = a.WriteBatch([]transport.Tx{single, single})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+}
+
+func TestFaultOfErrno(t *testing.T) {
+	for _, tt := range []struct {
+		errno unix.Errno
+		train bool
+		want  faultKind
+	}{
+		{unix.EAGAIN, false, faultBusy},
+		{unix.ENOBUFS, true, faultFull},
+		{unix.ECONNREFUSED, false, faultEarlier},
+		{unix.EPERM, false, faultUnreachable},
+		{unix.ENETUNREACH, true, faultUnreachable},
+		{unix.EMSGSIZE, true, faultSize},
+		{unix.EIO, true, faultTrain},
+		{unix.EINVAL, true, faultTrain},
+		{unix.EINVAL, false, faultOther},
+		{unix.EIO, false, faultOther},
+		{unix.EBADF, true, faultOther},
+	} {
+		require.Equal(t, tt.want, fault(tt.errno, tt.train), "%v", tt.errno)
+	}
+}
+
+// What the kernel refuses for good is an error that says who refused.
+func TestRefusedPacket(t *testing.T) {
+	a := open(t, netip.MustParseAddr("127.77.1.10"), Config{})
+	// A loopback source cannot reach a multicast group of another interface's
+	// scope only because of its kind; class E is refused as such.
+	n, err := a.WriteBatch([]transport.Tx{{Data: make([]byte, 64), Dst: netip.MustParseAddr("240.0.0.1")}})
+	if err == nil {
+		require.EqualValues(t, 1, a.Stats().TxUnreachable)
+		require.Equal(t, 1, n)
+		return
+	}
+	require.ErrorIs(t, err, transport.ErrTx)
+	require.ErrorContains(t, err, "240.0.0.1")
+}
+
+func TestSourcePortsSpread(t *testing.T) {
+	p := ports{0xc111, 0xd222, 0xe333, 0xf444}
+	hits := map[int]int{}
+	for want := range 0x4000 {
+		hits[p.lane(uint16(portBase+want))]++
+	}
+	require.Len(t, hits, 4)
+	for lane, n := range hits {
+		require.InDelta(t, 0x1000, n, 0x300, "lane %d", lane)
+	}
+}
+
+func TestOpenPortGivesUp(t *testing.T) {
+	tries := 0
+	err := openPort(func(port uint16) error {
+		require.GreaterOrEqual(t, port, uint16(portBase))
+		tries++
+		return syscall.EADDRINUSE
+	})
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.Equal(t, portTries, tries)
+	require.ErrorIs(t, openPort(func(uint16) error { return net.ErrClosed }), net.ErrClosed)
+}
+
+// Nothing that arrives at a source port is queued there.
+func TestSourcePortsTakeNothing(t *testing.T) {
+	addr := netip.MustParseAddr("127.77.1.11")
+	a := open(t, addr, Config{})
+	s, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, a.SourcePort(1))))
+	require.NoError(t, err)
+	defer s.Close()
+	_, err = s.Write([]byte("unasked"))
+	require.NoError(t, err)
+	lane := a.lanes[a.ports.lane(1)]
+	require.NoError(t, lane.raw.Control(func(fd uintptr) {
+		require.Equal(t, unix.EAGAIN, peek(fd))
+	}))
+}
+
+func TestParseControlIsBounded(t *testing.T) {
+	var s transport.Rx
+	s.Data = make([]byte, 100)
+	for _, b := range [][]byte{nil, make([]byte, 3), make([]byte, 64), {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0}} {
+		parseControl(b, &s)
+	}
+	require.Zero(t, s.Seg)
+	require.Zero(t, s.TOS)
+	good := appendControl(make([]byte, 0, 64), unix.IPPROTO_UDP, unix.UDP_GRO, 4, 40)
+	good = appendControl(good, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, 4, 0xba)
+	parseControl(good, &s)
+	require.Equal(t, 40, s.Seg)
+	require.EqualValues(t, 0xba, s.TOS)
+}
+
+func BenchmarkWriteRead(b *testing.B) {
+	for _, bb := range []struct {
+		name  string
+		batch func(dst netip.Addr, trains transport.Trains) []transport.Tx
+	}{
+		{"single", func(dst netip.Addr, _ transport.Trains) []transport.Tx {
+			b := make([]transport.Tx, 16)
+			for i := range b {
+				b[i] = transport.Tx{Data: make([]byte, 4128), Dst: dst}
+			}
+			return b
+		}},
+		{"trains", func(dst netip.Addr, trains transport.Trains) []transport.Tx {
+			b := make([]transport.Tx, 4)
+			for i := range b {
+				b[i] = transport.Tx{Data: make([]byte, 4128*trains.Segments(4128)), Seg: 4128, Dst: dst}
+			}
+			return b
+		}},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			src := open(b, netip.MustParseAddr("127.77.1.20"), Config{})
+			dst := open(b, netip.MustParseAddr("127.77.1.21"), Config{})
+			batch := bb.batch(dst.LocalAddr(), src.Caps().Trains)
+			total := 0
+			for i := range batch {
+				total += len(batch[i].Data)
+			}
+			slots := transport.NewBatch(dst, 16)
+			b.SetBytes(int64(total))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := src.WriteBatch(batch); err != nil {
+					b.Fatal(err)
+				}
+				for got := 0; got < total; {
+					n, err := dst.ReadBatch(slots, false)
+					if err != nil {
+						b.Fatal(err)
+					}
+					for i := range n {
+						got += len(slots[i].Data)
+					}
+				}
+			}
+		})
+	}
+}
