@@ -1,19 +1,16 @@
 package sim
 
 import (
-	"encoding/binary"
 	"net/netip"
 
+	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/transport"
 )
 
 const (
-	ipv4Len = 20
-	ipv6Len = 40
-	udpLen  = 8
-	dontFrg = 0x4000
-	// The kernel keeps fragments for reassembly; they never reach a receiver.
-	fragment = 0x3fff // more fragments, offset
+	ipv4Len  = 20
+	ipv6Len  = 40
+	udpLen   = 8
 	hopLimit = 64
 	protoUDP = 17
 )
@@ -52,66 +49,43 @@ func (p *framePool) clone(f *frame) *frame {
 }
 
 // build makes the IP packet. The UDP checksum is 0, as RoCEv2 NICs send it
-// (§1.4), and the IP header checksum is left 0: see Link.Corrupt.
+// (§1.4).
 func (f *frame) build(src, dst netip.Addr, srcPort uint16, tos uint8, id uint16, data []byte) {
-	be := binary.BigEndian
 	f.src, f.dst = src, dst
 	b := f.b[:0]
+	length := uint16(udpLen + len(data))
 	if src.Is4() {
-		s, d := src.As4(), dst.As4()
-		b = append(b, 0x45, tos)
-		b = be.AppendUint16(b, uint16(ipv4Len+udpLen+len(data)))
-		b = be.AppendUint16(b, id)
-		b = be.AppendUint16(b, dontFrg)
-		b = append(b, hopLimit, protoUDP, 0, 0)
-		b = append(append(b, s[:]...), d[:]...)
+		ip := roce.IPv4{
+			TOS: tos, TotalLen: ipv4Len + length, ID: id, Frag: roce.DontFragment,
+			TTL: hopLimit, Protocol: protoUDP, Src: src, Dst: dst,
+		}
+		b = ip.Append(b)
 	} else {
-		s, d := src.As16(), dst.As16()
-		b = append(b, 0x60|tos>>4, tos<<4, 0, 0)
-		b = be.AppendUint16(b, uint16(udpLen+len(data)))
-		b = append(b, protoUDP, hopLimit)
-		b = append(append(b, s[:]...), d[:]...)
+		ip := roce.IPv6{
+			TrafficClass: tos, PayloadLen: length, NextHeader: protoUDP, HopLimit: hopLimit, Src: src, Dst: dst,
+		}
+		b = ip.Append(b)
 	}
-	b = be.AppendUint16(b, srcPort)
-	b = be.AppendUint16(b, transport.Port)
-	b = be.AppendUint16(b, uint16(udpLen+len(data)))
-	b = append(b, 0, 0)
-	f.b = append(b, data...)
+	udp := roce.UDP{SrcPort: srcPort, DstPort: transport.Port, Len: length}
+	f.b = append(udp.Append(b), data...)
 }
 
 // parse reads the headers again as they are now and says whether a host would
-// take the packet as one for UDP port 4791.
+// take the packet as one for UDP port 4791. The IP header checksum counts as
+// right: see Link.Corrupt.
 func (f *frame) parse() bool {
-	be := binary.BigEndian
-	var udp []byte
-	switch b := f.b; {
-	case b[0]>>4 == 4:
-		if b[0] != 0x45 || int(be.Uint16(b[2:])) != len(b) || b[9] != protoUDP {
-			return false
-		}
-		f.tos, f.ttl = b[1], b[8]
-		f.id, f.frag = be.Uint16(b[4:]), be.Uint16(b[6:])
-		if f.frag&fragment != 0 || f.ttl == 0 {
-			return false
-		}
-		f.src, f.dst = netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:]))
-		udp = b[ipv4Len:]
-	case b[0]>>4 == 6 && len(b) >= ipv6Len+udpLen:
-		if ipv6Len+int(be.Uint16(b[4:])) != len(b) || b[6] != protoUDP || b[7] == 0 {
-			return false
-		}
-		f.tos, f.ttl = b[0]<<4|b[1]>>4, b[7]
-		f.src, f.dst = netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
-		udp = b[ipv6Len:]
-	default:
+	var h roce.Frame
+	if roce.DecodeFrame(roce.LinkRaw, f.b, &h) != nil {
 		return false
 	}
-	f.srcPort = be.Uint16(udp)
-	return be.Uint16(udp[2:]) == transport.Port &&
-		int(be.Uint16(udp[4:])) == len(udp) && be.Uint16(udp[6:]) == 0
+	f.src, f.dst, f.srcPort = h.Src, h.Dst, h.SrcPort
+	f.id, f.frag, f.tos, f.ttl = h.ID, h.Frag, h.TOS, h.TTL
+	data := f.payload()
+	checksum := f.b[len(f.b)-len(data)-2:]
+	return len(h.Payload) == len(data) && h.TTL != 0 && checksum[0]|checksum[1] == 0
 }
 
-// payload is the UDP payload of a frame that parsed.
+// payload is the UDP payload of a frame as it was built.
 func (f *frame) payload() []byte {
 	if f.b[0]>>4 == 4 {
 		return f.b[ipv4Len+udpLen:]

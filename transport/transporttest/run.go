@@ -1,7 +1,6 @@
 package transporttest
 
 import (
-	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -121,6 +120,6 @@ func within(t *testing.T, what string, f func()) {
 	select {
 	case <-done:
 	case <-time.After(patience):
-		t.Fatal(fmt.Sprintf("%s did not return", what))
+		t.Fatalf("%s did not return", what)
 	}
 }

@@ -22,7 +22,7 @@ const (
 // packets, on a socket of its own that talks to itself.
 func (c *Conn) probeTrains(addr netip.Addr) {
 	s, err := openSocket(netip.AddrPortFrom(addr, 0), func(fd int) error {
-		// Knowing the option and refusing the value tells that from not knowing.
+		// An older kernel does not know the option.
 		return unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 1)
 	})
 	if err != nil {
@@ -43,10 +43,13 @@ func (c *Conn) probeTrains(addr netip.Addr) {
 	c.gso.Store(true)
 }
 
-// trainError decides what the kernel meant by refusing a train: a segment larger
-// than the path takes, or trains at all.
-func (c *Conn) trainError(t *transport.Tx) error {
-	if mtu := c.pathMTU(t.Dst); mtu > 0 && c.overhead()+t.Seg > mtu {
+// trainError decides what the kernel meant by refusing a train: the destination,
+// a segment larger than the path takes, or trains at all.
+func (c *Conn) trainError(t *transport.Tx, errno unix.Errno) error {
+	switch mtu, err := c.pathMTU(t.Dst); {
+	case err != nil:
+		return c.refused(t, errno)
+	case c.overhead()+t.Seg > mtu:
 		return &transport.MTUError{Dst: t.Dst, Bytes: c.overhead() + t.Seg, MTU: mtu}
 	}
 	c.gso.Store(false)
@@ -54,9 +57,17 @@ func (c *Conn) trainError(t *transport.Tx) error {
 }
 
 func (c *Conn) sizeError(t *transport.Tx) error {
-	return &transport.MTUError{
-		Dst: t.Dst, Bytes: c.overhead() + len(t.Packet(0)), MTU: c.pathMTU(t.Dst),
+	mtu, _ := c.pathMTU(t.Dst) // 0 when it cannot be asked
+	return &transport.MTUError{Dst: t.Dst, Bytes: c.overhead() + len(t.Packet(0)), MTU: mtu}
+}
+
+// refused names the usual reason.
+func (c *Conn) refused(t *transport.Tx, errno unix.Errno) error {
+	reason := "the kernel refused"
+	if c.addr.IsLoopback() && !t.Dst.IsLoopback() {
+		reason = "from the loopback address " + c.addr.String() + " only this host is reached: open the NIC on another address"
 	}
+	return &transport.TxError{Dst: t.Dst, Reason: reason, Err: errno}
 }
 
 // overhead is the bytes of IP and UDP header.
@@ -67,33 +78,35 @@ func (c *Conn) overhead() int {
 	return 28
 }
 
-// pathMTU asks the kernel for the MTU towards dst, 0 when it does not know. Only
-// a connected socket can ask; this one sends nothing.
-func (c *Conn) pathMTU(dst netip.Addr) int {
+// pathMTU asks the kernel for the MTU of the path to dst, or for why there is
+// none. Only a connected socket can ask; this one sends nothing.
+func (c *Conn) pathMTU(dst netip.Addr) (int, error) {
 	family, level, name := unix.AF_INET, unix.IPPROTO_IP, unix.IP_MTU
-	var to unix.Sockaddr = &unix.SockaddrInet4{Port: transport.Port, Addr: dst4(dst)}
 	if c.addr.Is6() {
 		family, level, name = unix.AF_INET6, unix.IPPROTO_IPV6, unix.IPV6_MTU
-		to = &unix.SockaddrInet6{Port: transport.Port, Addr: dst.As16(), ZoneId: c.scope}
 	}
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0
+		return 0, err
 	}
-	defer unix.Close(fd)
-	if unix.Connect(fd, to) != nil {
-		return 0
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.Bind(fd, c.sockaddr(c.addr, 0)); err != nil {
+		return 0, err
 	}
-	mtu, err := unix.GetsockoptInt(fd, level, name)
-	if err != nil {
-		return 0
+	if err := unix.Connect(fd, c.sockaddr(dst, transport.Port)); err != nil {
+		return 0, err
 	}
-	return mtu
+	return unix.GetsockoptInt(fd, level, name)
 }
 
-func dst4(a netip.Addr) (b [4]byte) {
+// sockaddr is for an address of the Conn's family.
+func (c *Conn) sockaddr(a netip.Addr, port int) unix.Sockaddr {
 	if a.Is4() {
-		b = a.As4()
+		return &unix.SockaddrInet4{Port: port, Addr: a.As4()}
 	}
-	return b
+	sa := &unix.SockaddrInet6{Port: port, Addr: a.As16()}
+	if a.IsLinkLocalUnicast() {
+		sa.ZoneId = c.scope
+	}
+	return sa
 }

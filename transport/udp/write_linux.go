@@ -199,9 +199,9 @@ func (s *sender) send(raw syscall.RawConn, b []transport.Tx) (int, error) {
 		case faultSize:
 			return s.from, c.sizeError(t)
 		case faultTrain:
-			return s.from, c.trainError(t)
+			return s.from, c.trainError(t, s.errno)
 		default:
-			return s.from, &transport.TxError{Dst: t.Dst, Reason: "the kernel refused", Err: s.errno}
+			return s.from, c.refused(t, s.errno)
 		}
 	}
 	return s.to, nil
