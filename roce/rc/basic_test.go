@@ -92,7 +92,7 @@ func TestEveryOperation(t *testing.T) {
 
 // §3.16: unsignaled requests complete silently, in order with the rest.
 func TestUnsignaled(t *testing.T) {
-	a, b := newPair(t)
+	a, _ := newPair(t)
 	for i := range 10 {
 		r := a.req(uint64(i), OpWrite, i*10, 10)
 		if i%5 != 4 {
@@ -103,7 +103,6 @@ func TestUnsignaled(t *testing.T) {
 	a.exchange()
 	a.wantDone("4:success", "9:success")
 	require.Zero(t, a.rc.Outstanding())
-	_ = b
 }
 
 func TestSendQueueFull(t *testing.T) {

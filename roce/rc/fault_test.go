@@ -1,6 +1,7 @@
 package rc
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,7 +42,10 @@ func TestFaults(t *testing.T) {
 		{name: "depth 0", opts: []opt{withResponder(func(c *Config) { c.MaxDestRead = 0 })}, setup: func(a, b *end) *Request { return a.req(1, OpRead, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
 		{name: "misaligned atomic", setup: func(a, b *end) *Request { return a.req(1, OpFetchAdd, 0, 8).at(testVA + 4) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
 		{name: "misaligned ATOMIC WRITE", setup: func(a, b *end) *Request { return a.req(1, OpAtomicWrite, 0, 8).at(testVA + 1) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
-		{name: "short receive", setup: func(a, b *end) *Request { b.postRecv(9, 0, 16); return a.req(1, OpSend, 0, 64) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error", local: []string{"9:local length error"}},
+		{name: "short receive", setup: func(a, b *end) *Request {
+			b.postRecv(9, 0, 16)
+			return a.req(1, OpSend, 0, 64)
+		}, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error", local: []string{"9:local length error"}},
 		{name: "short receive, later packet", setup: func(a, b *end) *Request { b.postRecv(9, 0, 1500); return a.req(1, OpSend, 0, 4000) }, wire: "NAK-inv 1 msn=0", peer: "1:remote invalid request error", local: []string{"9:local length error"}},
 		{name: "WRITE with immediate, wrong rkey", setup: func(a, b *end) *Request {
 			b.postRecv(9, 0, 16)
@@ -63,9 +67,7 @@ func TestFaults(t *testing.T) {
 			b.wantDone(c.local...)
 			require.True(t, a.rc.Failed())
 			require.True(t, b.rc.Failed())
-			for i := range b.mem {
-				require.Zero(t, b.mem[i])
-			}
+			require.False(t, bytes.ContainsFunc(b.mem, func(r rune) bool { return r != 0 }), "nothing was written")
 		})
 	}
 }

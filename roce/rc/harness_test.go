@@ -41,17 +41,20 @@ type end struct {
 	batch  *Batch
 
 	// lazy makes memory finish only when told: works and fetches queue up.
-	lazy    bool
-	works   []lazyWork
-	sent    [][]byte // packets that left
-	done    []cq.Completion
-	seqBase roce.PSN // of the requests this side sends
+	lazy bool
+	// recordLate moves bytes at once, in order, but reports late.
+	recordLate bool
+	works      []lazyWork
+	sent       [][]byte // packets that left
+	done       []cq.Completion
+	seqBase    roce.PSN // of the requests this side sends
 }
 
 type lazyWork struct {
-	w    Work
-	data []byte
-	span []mr.Span
+	w      Work
+	data   []byte
+	span   []mr.Span
+	result uint64
 }
 
 // options of a test connection.
@@ -184,8 +187,11 @@ func (e *end) receive(b []byte) {
 	if w.Kind == WorkNone {
 		return
 	}
-	lw := lazyWork{w, append([]byte{}, w.Data...), append([]mr.Span{}, w.Spans...)}
-	if e.lazy {
+	lw := lazyWork{w: w, data: append([]byte{}, w.Data...), span: append([]mr.Span{}, w.Spans...)}
+	if e.recordLate {
+		lw.result = e.perform(lw)
+	}
+	if e.lazy || e.recordLate {
 		e.works = append(e.works, lw)
 		return
 	}

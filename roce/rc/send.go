@@ -94,7 +94,7 @@ func (r *requester) emit(now mono.Time, b *Batch, w *wqe, i, n uint64) {
 		p.RETH.Len = uint32(min(n*c.mtu, uint64(w.length)-off))
 		size = 0
 		r.rdOut++
-		if r.send < r.hi || i%r.readChunk != 0 {
+		if i%r.readChunk != 0 {
 			r.ansStart = r.send
 		}
 	case OpCmpSwap, OpFetchAdd:

@@ -49,9 +49,11 @@ func (w *window) lost(una, hi uint64) {
 // above the wake-up times of a loaded host; a peer takes the early duplicates
 // that a short timeout makes (§3.12).
 const (
-	minTimeout   = 4 * time.Millisecond
-	rttFactor    = 8
-	maxRTTFactor = 6 // doublings
+	minTimeout       = 4 * time.Millisecond
+	firstTimeout     = 16 * time.Millisecond // before anything was measured
+	rttFactor        = 8
+	maxBackoff       = 6 // doublings
+	probesPerTimeout = 4
 )
 
 // roundTrip measures how long an acknowledgement takes, and gives a timeout that
@@ -83,7 +85,12 @@ func (r *roundTrip) acked(una uint64, now mono.Time) {
 		r.smooth = d
 		return
 	}
-	r.smooth += (d - r.smooth) / 8
+	if d < r.smooth {
+		r.smooth -= (r.smooth - d) / 2
+		return
+	}
+	// A sample that a stall stretched must not carry the timeout away with it.
+	r.smooth += (min(d, 2*r.smooth) - r.smooth) / 8
 }
 
 // cancel drops the sample: after a resend an answer does not tell which copy it
@@ -92,8 +99,14 @@ func (r *roundTrip) cancel() { r.sent = 0 }
 
 // timeout returns how long to wait for an answer, at most limit.
 func (r *roundTrip) timeout(limit time.Duration, fixed bool) time.Duration {
-	if fixed || r.smooth == 0 {
+	if fixed {
 		return limit
 	}
-	return min(limit, max(minTimeout, rttFactor*r.smooth)<<min(r.backoff, maxRTTFactor))
+	d := firstTimeout
+	if r.smooth != 0 {
+		d = max(minTimeout, rttFactor*r.smooth)
+	}
+	// Even backed off it asks some times within the configured timeout: a probe
+	// is one packet, and costs no retry.
+	return min(limit, max(minTimeout, min(d<<min(r.backoff, maxBackoff), limit/probesPerTimeout)))
 }
