@@ -55,41 +55,41 @@ func (p *Packet) Decode(b []byte) error {
 // decodeExt reads the extension headers; b has exactly their bytes.
 func (p *Packet) decodeExt(has Hdr, b []byte) {
 	if has&HasDETH != 0 {
-		p.DETH.decode(b)
-		b = b[dethLen:]
+		p.DETH.Get(b)
+		b = b[DETHLen:]
 	}
 	if has&HasXRCETH != 0 {
 		v := be.Uint32(b)
 		p.SRQNResv, p.SRQN = uint8(v>>24), v&0xFFFFFF
-		b = b[xrcethLen:]
+		b = b[XRCETHLen:]
 	}
 	if has&HasFETH != 0 {
-		p.FETH.decode(b)
-		b = b[fethLen:]
+		p.FETH.Get(b)
+		b = b[FETHLen:]
 	}
 	if has&HasRETH != 0 {
-		p.RETH.decode(b)
-		b = b[rethLen:]
+		p.RETH.Get(b)
+		b = b[RETHLen:]
 	}
 	if has&HasAtomicETH != 0 {
-		p.Atomic.decode(b)
-		b = b[atomicETHLen:]
+		p.Atomic.Get(b)
+		b = b[AtomicETHLen:]
 	}
 	if has&HasAETH != 0 {
-		p.AETH.decode(b)
-		b = b[aethLen:]
+		p.AETH.Get(b)
+		b = b[AETHLen:]
 	}
 	if has&HasAtomicAck != 0 {
 		p.AtomicAck = be.Uint64(b)
-		b = b[atomicAckLen:]
+		b = b[AtomicAckLen:]
 	}
 	if has&HasImm != 0 {
 		p.Imm = be.Uint32(b)
-		b = b[immLen:]
+		b = b[ImmLen:]
 	}
 	if has&HasIETH != 0 {
 		p.InvKey = be.Uint32(b)
-		b = b[iethLen:]
+		b = b[IETHLen:]
 	}
 	if has&HasCNP != 0 {
 		copy(p.CNPResv[:], b)

@@ -44,40 +44,40 @@ func bit(v bool) uint8 {
 // putExt writes the extension headers; b has room for the largest set.
 func (p *Packet) putExt(has Hdr, b []byte) {
 	if has&HasDETH != 0 {
-		p.DETH.put(b)
-		b = b[dethLen:]
+		p.DETH.Put(b)
+		b = b[DETHLen:]
 	}
 	if has&HasXRCETH != 0 {
 		be.PutUint32(b, uint32(p.SRQNResv)<<24|p.SRQN&0xFFFFFF)
-		b = b[xrcethLen:]
+		b = b[XRCETHLen:]
 	}
 	if has&HasFETH != 0 {
-		p.FETH.put(b)
-		b = b[fethLen:]
+		p.FETH.Put(b)
+		b = b[FETHLen:]
 	}
 	if has&HasRETH != 0 {
-		p.RETH.put(b)
-		b = b[rethLen:]
+		p.RETH.Put(b)
+		b = b[RETHLen:]
 	}
 	if has&HasAtomicETH != 0 {
-		p.Atomic.put(b)
-		b = b[atomicETHLen:]
+		p.Atomic.Put(b)
+		b = b[AtomicETHLen:]
 	}
 	if has&HasAETH != 0 {
-		p.AETH.put(b)
-		b = b[aethLen:]
+		p.AETH.Put(b)
+		b = b[AETHLen:]
 	}
 	if has&HasAtomicAck != 0 {
 		be.PutUint64(b, p.AtomicAck)
-		b = b[atomicAckLen:]
+		b = b[AtomicAckLen:]
 	}
 	if has&HasImm != 0 {
 		be.PutUint32(b, p.Imm)
-		b = b[immLen:]
+		b = b[ImmLen:]
 	}
 	if has&HasIETH != 0 {
 		be.PutUint32(b, p.InvKey)
-		b = b[iethLen:]
+		b = b[IETHLen:]
 	}
 	if has&HasCNP != 0 {
 		copy(b, p.CNPResv[:])

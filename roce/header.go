@@ -4,30 +4,31 @@ import "encoding/binary"
 
 // Sizes in bytes (§1.7, §1.8).
 const (
-	BTHLen  = 12 // base transport header
-	ICRCLen = 4  // invariant CRC, the last bytes of every packet
+	BTHLen       = 12 // base transport header
+	RETHLen      = 16
+	AtomicETHLen = 28
+	AETHLen      = 4
+	AtomicAckLen = 8
+	ImmLen       = 4
+	IETHLen      = 4
+	DETHLen      = 8
+	XRCETHLen    = 4
+	FETHLen      = 4
+	CNPLen       = 16 // the reserved bytes of a CNP
+	ICRCLen      = 4  // invariant CRC, the last bytes of every packet
 
 	// MaxHeaderLen is the BTH and the largest set of extension headers, that of an XRC atomic.
-	MaxHeaderLen = BTHLen + xrcethLen + atomicETHLen
+	MaxHeaderLen = BTHLen + XRCETHLen + AtomicETHLen
 
+	minPacket = BTHLen + ICRCLen
+)
+
+const (
 	// Port is the UDP destination port of every RoCEv2 packet, answers included (§1.4).
 	Port = 4791
 
 	// PKeyDefault is the P_Key of the default partition with full membership.
 	PKeyDefault = 0xFFFF
-
-	minPacket = BTHLen + ICRCLen
-
-	rethLen      = 16
-	atomicETHLen = 28
-	aethLen      = 4
-	atomicAckLen = 8
-	immLen       = 4
-	iethLen      = 4
-	dethLen      = 8
-	xrcethLen    = 4
-	fethLen      = 4
-	cnpLen       = 16
 )
 
 const protoUDP = 17 // IP protocol number
@@ -77,52 +78,62 @@ const (
 	FlushRegion     = 1 // Select: the whole memory region
 )
 
-func (h *RETH) decode(b []byte) {
-	_ = b[rethLen-1]
+// Get reads the header from b, which has at least [RETHLen] bytes.
+func (h *RETH) Get(b []byte) {
+	_ = b[RETHLen-1]
 	h.VA, h.RKey, h.Len = be.Uint64(b), be.Uint32(b[8:]), be.Uint32(b[12:])
 }
 
-func (h *RETH) put(b []byte) {
-	_ = b[rethLen-1]
+// Put writes the header to b, which has room for [RETHLen] bytes.
+func (h *RETH) Put(b []byte) {
+	_ = b[RETHLen-1]
 	be.PutUint64(b, h.VA)
 	be.PutUint32(b[8:], h.RKey)
 	be.PutUint32(b[12:], h.Len)
 }
 
-func (h *AtomicETH) decode(b []byte) {
-	_ = b[atomicETHLen-1]
+// Get reads the header from b, which has at least [AtomicETHLen] bytes.
+func (h *AtomicETH) Get(b []byte) {
+	_ = b[AtomicETHLen-1]
 	h.VA, h.RKey, h.SwapAdd, h.Compare = be.Uint64(b), be.Uint32(b[8:]), be.Uint64(b[12:]), be.Uint64(b[20:])
 }
 
-func (h *AtomicETH) put(b []byte) {
-	_ = b[atomicETHLen-1]
+// Put writes the header to b, which has room for [AtomicETHLen] bytes.
+func (h *AtomicETH) Put(b []byte) {
+	_ = b[AtomicETHLen-1]
 	be.PutUint64(b, h.VA)
 	be.PutUint32(b[8:], h.RKey)
 	be.PutUint64(b[12:], h.SwapAdd)
 	be.PutUint64(b[20:], h.Compare)
 }
 
-func (h *AETH) decode(b []byte) {
+// Get reads the header from b, which has at least [AETHLen] bytes.
+func (h *AETH) Get(b []byte) {
 	v := be.Uint32(b)
 	h.Syndrome, h.MSN = Syndrome(v>>24), v&0xFFFFFF
 }
 
-func (h *AETH) put(b []byte) { be.PutUint32(b, uint32(h.Syndrome)<<24|h.MSN&0xFFFFFF) }
+// Put writes the header to b, which has room for [AETHLen] bytes.
+func (h *AETH) Put(b []byte) { be.PutUint32(b, uint32(h.Syndrome)<<24|h.MSN&0xFFFFFF) }
 
-func (h *DETH) decode(b []byte) {
+// Get reads the header from b, which has at least [DETHLen] bytes.
+func (h *DETH) Get(b []byte) {
 	v := be.Uint64(b)
 	h.QKey, h.Resv, h.SrcQP = uint32(v>>32), uint8(v>>24), QPN(v)&QPNMask
 }
 
-func (h *DETH) put(b []byte) {
+// Put writes the header to b, which has room for [DETHLen] bytes.
+func (h *DETH) Put(b []byte) {
 	be.PutUint64(b, uint64(h.QKey)<<32|uint64(h.Resv)<<24|uint64(h.SrcQP&QPNMask))
 }
 
-func (h *FETH) decode(b []byte) {
+// Get reads the header from b, which has at least [FETHLen] bytes.
+func (h *FETH) Get(b []byte) {
 	v := be.Uint32(b)
 	h.Type, h.Select, h.Resv = uint8(v&0xF), uint8(v>>4&3), v>>6
 }
 
-func (h *FETH) put(b []byte) {
+// Put writes the header to b, which has room for [FETHLen] bytes.
+func (h *FETH) Put(b []byte) {
 	be.PutUint32(b, h.Resv<<6|uint32(h.Select&3)<<4|uint32(h.Type&0xF))
 }

@@ -67,7 +67,7 @@ var operations = []operation{
 }
 
 // headerSizes are the bytes of each Hdr bit, by its number.
-var headerSizes = [...]uint8{dethLen, xrcethLen, fethLen, rethLen, atomicETHLen, aethLen, atomicAckLen, immLen, iethLen, cnpLen}
+var headerSizes = [...]uint8{DETHLen, XRCETHLen, FETHLen, RETHLen, AtomicETHLen, AETHLen, AtomicAckLen, ImmLen, IETHLen, CNPLen}
 
 var opcodes = makeOpcodes()
 

@@ -29,7 +29,7 @@ type Packet struct {
 	SRQN      uint32 // XRCETH: shared receive queue number, 24 bits
 	SRQNResv  uint8  // XRCETH: reserved byte 0: send 0, ignore
 	FETH      FETH
-	CNPResv   [cnpLen]byte // the reserved bytes of a CNP: send 0, ignore
+	CNPResv   [CNPLen]byte // the reserved bytes of a CNP: send 0, ignore
 
 	Payload []byte // without pad
 
