@@ -143,19 +143,12 @@ func (q *Queue) take(out []Completion) (int, error) {
 func (q *Queue) takeLocked(out []Completion) (int, error) {
 	n := min(q.n, len(out))
 	for i := range n {
-		slot := &q.ring[(q.head+uint32(i))&uint32(len(q.ring)-1)]
-		out[i] = *slot
+		out[i] = q.ring[(q.head+uint32(i))&uint32(len(q.ring)-1)]
 	}
 	q.head += uint32(n)
 	q.n -= n
-	if n > 0 {
-		if q.n > 0 {
-			q.wait.wakeOne() // one wake may stand for several completions
-		}
+	if n > 0 || q.n > 0 { // nothing taken of something: no room in out
 		return n, nil
-	}
-	if q.n > 0 {
-		return 0, nil // no room in out
 	}
 	return 0, q.endLocked()
 }

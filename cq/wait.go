@@ -55,8 +55,8 @@ func (q *Queue) leave(w *waiter) {
 }
 
 // abandon takes back a waiter whose context ended. If it was woken at the same
-// moment the wake is for a completion that another waiter must hear of; this
-// one looks once more itself before it gives up, and taking passes it on.
+// moment, the wake is for a completion that nobody else hears of; Wait looks
+// once more before it gives up, and so takes it.
 func (q *Queue) abandon(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,7 +73,8 @@ type waiter struct {
 }
 
 // waitList is who is parked, longest first, and spare waiters. The queue's lock
-// guards it.
+// guards it. Nobody joins while completions wait, each completion wakes one, and
+// whoever was woken takes at least one if there is one: so none waits unheard.
 type waitList struct {
 	first, last *waiter
 	spare       *waiter

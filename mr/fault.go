@@ -6,9 +6,11 @@ import "fmt"
 // allocation, for the path on which a peer may send refusals as fast as the
 // wire carries them; Explain makes a full AccessError of it for a reader. The
 // zero Fault is none and is never returned as an error.
-type Fault uint8
+type Fault uint8 //nolint:errname // first of all an enumeration
 
 // The faults, in the order in which they are checked.
+//
+//nolint:errname // values of an enumeration
 const (
 	// FaultKey: unknown or stale key. Is ErrKey.
 	FaultKey Fault = 1 + iota

@@ -63,8 +63,8 @@ func checkAtomicRefusals(m device.Memory) error {
 	} {
 		op := c.op
 		done, err := m.Atomic(&op, 0, nil)
-		if !done || !errors.Is(err, c.want) {
-			return fmt.Errorf("%v at %d: done %v, error %v; want a refusal with %v", op.Kind, op.Off, done, err, c.want)
+		if err := refusal(done, err, c.want); err != nil {
+			return fmt.Errorf("%v at %d: %w", op.Kind, op.Off, err)
 		}
 	}
 	return nil

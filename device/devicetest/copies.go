@@ -118,6 +118,14 @@ func checkStaging(m device.Memory) error {
 	return nil
 }
 
+// refusal complains unless the call was over at once with the error wanted.
+func refusal(done bool, err, want error) error {
+	if done && errors.Is(err, want) {
+		return nil
+	}
+	return fmt.Errorf("done %v with error %q, want a refusal with %q", done, fmt.Sprint(err), want.Error())
+}
+
 func checkRange(m device.Memory) error {
 	size := m.Size()
 	before, err := content(m, 0, 16)
@@ -136,9 +144,8 @@ func checkRange(m device.Memory) error {
 			"write": m.WriteV, "read": m.ReadV,
 		} {
 			done, err := op([]device.Vec{{Off: 0, B: pattern(9, 16)}, bad}, 0, nil)
-			if !done || !errors.Is(err, device.ErrRange) {
-				return fmt.Errorf("%s of %d bytes at %d: done %v, error %v; want a refusal with ErrRange",
-					name, len(bad.B), bad.Off, done, err)
+			if err := refusal(done, err, device.ErrRange); err != nil {
+				return fmt.Errorf("%s of %d bytes at %d: %w", name, len(bad.B), bad.Off, err)
 			}
 		}
 	}

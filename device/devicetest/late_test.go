@@ -62,7 +62,7 @@ func TestLateReplaysFromItsSeed(t *testing.T) {
 		l := NewLate(LateConfig{Size: 64, Seed: seed})
 		var r record
 		for i := range uint64(20) {
-			l.WriteV([]device.Vec{{Off: i, B: []byte{1, 2}}}, i, &r)
+			_, _ = l.WriteV([]device.Vec{{Off: i, B: []byte{1, 2}}}, i, &r)
 		}
 		require.Equal(t, 20, l.Drain())
 		return r.tokens
@@ -95,7 +95,7 @@ func TestLateBuffersHoldGarbageUntilDone(t *testing.T) {
 	l := NewLate(LateConfig{Size: 64, Seed: 1})
 	b := make([]byte, 8)
 	var r record
-	l.ReadV([]device.Vec{{B: b}}, 1, &r)
+	_, _ = l.ReadV([]device.Vec{{B: b}}, 1, &r)
 	require.NotEqual(t, make([]byte, 8), b)
 	l.Drain()
 	require.Equal(t, make([]byte, 8), b)
@@ -109,14 +109,14 @@ type chain struct {
 
 func (c *chain) MemoryDone(uint64, error) {
 	if c.left--; c.left > 0 {
-		c.l.WriteV([]device.Vec{{B: []byte{1}}}, 0, c)
+		_, _ = c.l.WriteV([]device.Vec{{B: []byte{1}}}, 0, c)
 	}
 }
 
 func TestLateMayBeUsedFromCompleters(t *testing.T) {
 	l := NewLate(LateConfig{Size: 8, Seed: 1})
 	c := &chain{l: l, left: 5}
-	l.WriteV(nil, 0, c)
+	_, _ = l.WriteV(nil, 0, c)
 	require.Equal(t, 5, l.Step(1<<40), "follow-ups that are due happen in the same step")
 	require.Zero(t, c.left)
 }
