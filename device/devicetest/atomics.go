@@ -2,7 +2,6 @@ package devicetest
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
