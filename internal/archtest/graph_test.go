@@ -11,7 +11,7 @@ const module = "github.com/gohixl/hixl"
 // below lists, for groups that several packages stand on, what "and below"
 // means in the layer graph.
 var (
-	belowQP  = []string{"roce", "roce/rc", "roce/ud", "roce/cm", "mr", "atomic", "cq", "device", "internal/mono"}
+	belowQP  = []string{"roce", "roce/wr", "roce/rc", "roce/uc", "roce/ud", "roce/cm", "mr", "atomic", "cq", "device", "internal/mono"}
 	belowNIC = append([]string{"qp", "transport"}, belowQP...)
 	belowHub = append([]string{
 		"internal/nic", "device/host", "transport/udp", "transport/sim", "transport/tap",
@@ -30,8 +30,10 @@ var graph = map[string][]string{
 	"atomic":        {"device"},
 	"mr":            {"device"},
 	"cq":            {"roce"},
-	"roce/rc":       {"roce", "mr", "atomic", "cq", "internal/mono"},
-	"roce/ud":       {"roce", "mr", "atomic", "cq", "internal/mono"},
+	"roce/wr":       {"roce", "mr", "cq", "internal/mono"},
+	"roce/rc":       {"roce", "roce/wr", "mr", "atomic", "cq", "internal/mono"},
+	"roce/uc":       {"roce", "roce/wr", "mr", "cq", "internal/mono"},
+	"roce/ud":       {"roce", "roce/wr", "mr", "cq", "internal/mono"},
 	"roce/cm":       {"roce", "internal/mono"},
 	"roce/layers":   {"roce"},
 	"qp":            belowQP,
@@ -72,7 +74,7 @@ var external = map[string][]string{
 
 // pure are the packages that are a function of their arguments: time and
 // packets come in, nothing is read from outside.
-var pure = []string{"roce", "roce/rc", "roce/ud", "roce/cm"}
+var pure = []string{"roce", "roce/wr", "roce/rc", "roce/uc", "roce/ud", "roce/cm"}
 
 // pureMayNot are the standard packages that a pure package must not import,
 // with all below them.

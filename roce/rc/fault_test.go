@@ -27,21 +27,21 @@ func TestFaults(t *testing.T) {
 			r.RKey ^= 0x5a00
 			return r
 		}, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
-		{name: "out of range", setup: func(a, b *end) *Request { return a.req(1, OpRead, 0, 64).at(testVA + memSize - 10) }, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
-		{name: "address wraps", setup: func(a, b *end) *Request { return a.req(1, OpRead, 0, 64).at(^uint64(0) - 10) }, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
+		{name: "out of range", setup: func(a, b *end) *Request { return at(a.req(1, OpRead, 0, 64), testVA + memSize - 10) }, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
+		{name: "address wraps", setup: func(a, b *end) *Request { return at(a.req(1, OpRead, 0, 64), ^uint64(0) - 10) }, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
 		{name: "region without remote write", setup: func(a, b *end) *Request {
-			return a.req(1, OpWrite, 0, 64).to(b, mr.LocalWrite|mr.RemoteRead)
+			return to(a.req(1, OpWrite, 0, 64), b, mr.LocalWrite|mr.RemoteRead)
 		}, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
 		{name: "region without remote atomic", setup: func(a, b *end) *Request {
-			return a.req(1, OpCmpSwap, 0, 8).to(b, mr.LocalWrite|mr.RemoteRead|mr.RemoteWrite)
+			return to(a.req(1, OpCmpSwap, 0, 8), b, mr.LocalWrite|mr.RemoteRead|mr.RemoteWrite)
 		}, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
 		{name: "READ not enabled", opts: []opt{noAccess(mr.RemoteRead)}, setup: func(a, b *end) *Request { return a.req(1, OpRead, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
 		{name: "WRITE not enabled", opts: []opt{noAccess(mr.RemoteWrite)}, setup: func(a, b *end) *Request { return a.req(1, OpWrite, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
 		{name: "ATOMIC WRITE not enabled", opts: []opt{noAccess(mr.RemoteWrite)}, setup: func(a, b *end) *Request { return a.req(1, OpAtomicWrite, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
 		{name: "atomic not enabled", opts: []opt{noAccess(mr.RemoteAtomic)}, setup: func(a, b *end) *Request { return a.req(1, OpFetchAdd, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
 		{name: "depth 0", opts: []opt{withResponder(func(c *Config) { c.MaxDestRead = 0 })}, setup: func(a, b *end) *Request { return a.req(1, OpRead, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
-		{name: "misaligned atomic", setup: func(a, b *end) *Request { return a.req(1, OpFetchAdd, 0, 8).at(testVA + 4) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
-		{name: "misaligned ATOMIC WRITE", setup: func(a, b *end) *Request { return a.req(1, OpAtomicWrite, 0, 8).at(testVA + 1) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
+		{name: "misaligned atomic", setup: func(a, b *end) *Request { return at(a.req(1, OpFetchAdd, 0, 8), testVA + 4) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
+		{name: "misaligned ATOMIC WRITE", setup: func(a, b *end) *Request { return at(a.req(1, OpAtomicWrite, 0, 8), testVA + 1) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
 		{name: "short receive", setup: func(a, b *end) *Request {
 			b.postRecv(9, 0, 16)
 			return a.req(1, OpSend, 0, 64)
@@ -72,10 +72,10 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func (r *Request) at(va uint64) *Request { r.RemoteAddr = va; return r }
+func at(r *Request, va uint64) *Request { r.RemoteAddr = va; return r }
 
 // to aims at a region of b with other rights.
-func (r *Request) to(b *end, access mr.Access) *Request {
+func to(r *Request, b *end, access mr.Access) *Request {
 	va := uint64(testVA)
 	reg, err := b.pd.Register(b.region.Memory(), mr.Options{Access: access, IOVA: &va})
 	require.NoError(b.t, err)

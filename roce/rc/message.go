@@ -4,6 +4,7 @@ import (
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // traits of the packets of SENDs and WRITEs, by the low five bits of the opcode.
@@ -108,14 +109,10 @@ func (s *responder) target(t traits, p *roce.Packet) ([]mr.Span, fault) {
 // sendTarget scatters over the receive's spans; a message longer than they are
 // is an invalid request (§4.6).
 func (s *responder) sendTarget(n uint64) ([]mr.Span, fault) {
-	var room uint64
-	for i := range s.recv.Spans {
-		room += uint64(s.recv.Spans[i].Len)
-	}
-	if s.msg.received+n > room {
+	if s.msg.received+n > wr.SpanBytes(s.recv.Spans) {
 		return nil, fault{set: true, syndrome: roce.SynNakInvalid, local: cq.StatusLocalLength}
 	}
-	s.spans = slice(s.spans[:0], s.recv.Spans, s.msg.received, n)
+	s.spans = wr.Slice(s.spans[:0], s.recv.Spans, s.msg.received, n)
 	return s.spans, fault{}
 }
 

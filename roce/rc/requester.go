@@ -96,18 +96,12 @@ func (r *requester) check(rq *Request) (uint64, error) {
 	if len(rq.Spans) > r.q.sge {
 		return 0, &RequestError{rq.Op, "too many scatter/gather entries", uint64(len(rq.Spans)), uint64(r.q.sge)}
 	}
-	var n uint64
-	for i := range rq.Spans {
-		n += uint64(rq.Spans[i].Len)
+	n, inline := rq.Length()
+	if inline && n > MaxInline {
+		return 0, &RequestError{rq.Op, "inline data too long", n, MaxInline}
 	}
-	if rq.Flags&Inline != 0 || rq.Op == OpAtomicWrite {
-		n = uint64(len(rq.Inline))
-		if n > MaxInline {
-			return 0, &RequestError{rq.Op, "inline data too long", n, MaxInline}
-		}
-		if rq.Op.TakesRead() && rq.Op != OpAtomicWrite {
-			return 0, &RequestError{Op: rq.Op, Reason: "its result cannot be inline"}
-		}
+	if inline && rq.Op.TakesRead() && rq.Op != OpAtomicWrite {
+		return 0, &RequestError{Op: rq.Op, Reason: "its result cannot be inline"}
 	}
 	if n > MaxMessage {
 		return 0, &RequestError{rq.Op, "message too long", n, MaxMessage}

@@ -20,18 +20,18 @@ type cnpState struct {
 // one ACK or NAK for everything else. No ACK may overtake an answer that is
 // still to come: it would tell the requester that the answer was lost (§4.4).
 func (s *responder) drain(b *Batch) (more bool) {
-	if s.cnp.owed && b.room() {
+	if s.cnp.owed && b.Room() {
 		s.emitCNP(b)
 	}
 	for s.nactive > 0 {
 		for r := s.oldestActive(); r.active; {
-			if !b.room() {
+			if !b.Room() {
 				return true
 			}
 			s.emitAnswer(b, r)
 		}
 	}
-	if !b.room() {
+	if !b.Room() {
 		return s.hasOutput()
 	}
 	s.emitAck(b)
@@ -61,7 +61,7 @@ func (s *responder) emitAnswer(b *Batch, r *resource) {
 	default:
 		p.AtomicAck = r.result
 	}
-	b.add(p, 0)
+	b.Add(p, 0)
 	s.answered(r, r.end())
 }
 
@@ -70,10 +70,10 @@ func (s *responder) emitRead(b *Batch, p *roce.Packet, r *resource) {
 	off := r.next * s.c.common.mtu
 	n := min(r.length-min(off, r.length), s.c.common.mtu)
 	p.Opcode = readOpcode(r.next == r.begin, r.next+1 == r.npsn)
-	o := b.add(p, int(n))
+	o := b.Add(p, int(n))
 	if n > 0 {
 		s.spans = append(s.spans[:0], r.span)
-		b.gather(o, s.spans, off, n)
+		b.Gather(o, s.spans, off, n)
 		o.Token = tokenReadReply | (r.first+r.next)&tokenSeq
 	}
 	s.answered(r, r.first+r.next+1)
@@ -140,7 +140,7 @@ func (s *responder) emitFault(b *Batch) {
 // emit appends an acknowledge packet; it covers everything that has taken
 // effect. While placements are in progress, what was owed stays owed.
 func (s *responder) emit(b *Batch, seq uint64, syn roce.Syndrome) {
-	b.add(s.packet(roce.OpAcknowledge, seq, syn, s.msn), 0)
+	b.Add(s.packet(roce.OpAcknowledge, seq, syn, s.msn), 0)
 	s.ackedEnd = max(s.ackedEnd, s.exec)
 	s.wantAck = s.wantAck && s.exec != s.accepted
 	s.dupAck = false
@@ -162,7 +162,7 @@ func (s *responder) emitCNP(b *Batch) {
 	c := &s.c.common
 	c.scratch = roce.Packet{Opcode: roce.OpCNP, BECN: true, PKey: 0xFFFF, DestQP: c.rqpn}
 	c.stats.CNPsSent++
-	b.add(&c.scratch, 0)
+	b.Add(&c.scratch, 0)
 }
 
 // fetched reports that a READ response's payload has been read. If it could not

@@ -6,6 +6,7 @@ import (
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // response processes a packet of the peer's responder (§3.9).
@@ -163,7 +164,7 @@ func (r *requester) answered(w *wqe, n, end uint64) {
 
 // place asks for data to be copied to offset off of request i's memory.
 func (r *requester) place(w *wqe, i uint64, data []byte, off uint64) Work {
-	r.spans = slice(r.spans[:0], w.spans, off, uint64(len(data)))
+	r.spans = wr.Slice(r.spans[:0], w.spans, off, uint64(len(data)))
 	w.uncommitted++
 	r.uncommitted++
 	return Work{Kind: WorkPlace, Token: tokenRead | i, Spans: r.spans, Data: data}

@@ -8,7 +8,7 @@ import (
 // drain emits request packets while window, fences and depth allow.
 func (r *requester) drain(now mono.Time, b *Batch) (more bool) {
 	for r.hasOutput() {
-		if !b.room() {
+		if !b.Room() {
 			return true
 		}
 		if !r.sendOne(now, b) {
@@ -104,13 +104,13 @@ func (r *requester) emit(now mono.Time, b *Batch, w *wqe, i, n uint64) {
 	case OpAtomicWrite:
 		r.rdOut++
 	}
-	o := b.add(p, int(size))
+	o := b.Add(p, int(size))
 	switch {
 	case size == 0:
 	case w.inline:
 		o.Inline = w.data[off : off+size]
 	default:
-		b.gather(o, w.spans, off, size)
+		b.Gather(o, w.spans, off, size)
 		o.Token = tokenSend | r.cur
 	}
 	if p.AckReq {
@@ -126,7 +126,7 @@ func (r *requester) emit(now mono.Time, b *Batch, w *wqe, i, n uint64) {
 
 // opcodeAt is the opcode of packet i of a message (§1.9).
 func opcodeAt(w *wqe, i uint64, last bool) roce.Opcode {
-	info := &opTable[w.op]
+	info := &opcodesOf[w.op]
 	switch {
 	case w.op.TakesRead() || w.npsn == 1:
 		return info.only

@@ -1,4 +1,4 @@
-package rc
+package wr
 
 import (
 	"github.com/gohixl/hixl/mr"
@@ -20,11 +20,11 @@ const (
 )
 
 // Work is what an accepted packet asks the caller to do with memory. The caller
-// does it in the order in which it got it and reports with [RC.Commit].
+// does it in the order in which it got it and reports with the engine's Commit.
 type Work struct {
 	Kind  WorkKind
 	Token uint64
-	// Spans and Data are valid until the next call of a method of the RC.
+	// Spans and Data are valid until the next call of a method of the engine.
 	Spans []mr.Span
 	Data  []byte
 	// Op is CmpSwap, FetchAdd or AtomicWrite; Operand is the value to swap in,
@@ -45,15 +45,4 @@ const (
 	Revoked
 	// Failed: the memory reported an error.
 	Failed
-)
-
-// Tokens name what Commit and Fetched report on: a kind in the top bits, a
-// sequence number below.
-const (
-	tokenShift            = 60
-	tokenRead      uint64 = 1 << tokenShift // READ or atomic data into a send work request's spans
-	tokenPlace     uint64 = 2 << tokenShift // a responder's placement or atomic
-	tokenSend      uint64 = 3 << tokenShift // payload of a request packet
-	tokenReadReply uint64 = 4 << tokenShift // payload of a READ response
-	tokenSeq       uint64 = 1<<tokenShift - 1
 )

@@ -1,15 +1,15 @@
-package rc
+package wr
 
 import (
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/mr"
-	"github.com/gohixl/hixl/roce"
 )
 
 // Op is the kind of a send work request.
 type Op uint8
 
-// The operations of a reliable connection.
+// The operations. All of them exist on a reliable connection, SENDs and WRITEs
+// on an unreliable one, SEND without and with immediate on a datagram queue pair.
 const (
 	OpSend Op = iota
 	OpSendImm
@@ -20,7 +20,7 @@ const (
 	OpCmpSwap
 	OpFetchAdd
 	OpAtomicWrite
-	numOps
+	NumOps // how many there are
 )
 
 // String returns the verbs name of the operation.
@@ -39,27 +39,24 @@ func (o Op) Completion() cq.Opcode { return opTable[o].wc }
 func (o Op) TakesRead() bool { return opTable[o].read }
 
 // Atomic reports whether the operation is one on a single 64-bit word.
-func (o Op) Atomic() bool { return o >= OpCmpSwap && o < numOps }
+func (o Op) Atomic() bool { return o >= OpCmpSwap && o < NumOps }
 
-// opInfo maps an operation to its packets: opcodes for a message's first,
-// middle, last and only packet.
 type opInfo struct {
-	name                      string
-	wc                        cq.Opcode
-	read                      bool
-	first, middle, last, only roce.Opcode
+	name string
+	wc   cq.Opcode
+	read bool
 }
 
-var opTable = [numOps]opInfo{
-	OpSend:        {"SEND", cq.OpSend, false, roce.OpSendFirst, roce.OpSendMiddle, roce.OpSendLast, roce.OpSendOnly},
-	OpSendImm:     {"SEND with immediate", cq.OpSend, false, roce.OpSendFirst, roce.OpSendMiddle, roce.OpSendLastImm, roce.OpSendOnlyImm},
-	OpSendInv:     {"SEND with invalidate", cq.OpSend, false, roce.OpSendFirst, roce.OpSendMiddle, roce.OpSendLastInv, roce.OpSendOnlyInv},
-	OpWrite:       {"WRITE", cq.OpWrite, false, roce.OpWriteFirst, roce.OpWriteMiddle, roce.OpWriteLast, roce.OpWriteOnly},
-	OpWriteImm:    {"WRITE with immediate", cq.OpWrite, false, roce.OpWriteFirst, roce.OpWriteMiddle, roce.OpWriteLastImm, roce.OpWriteOnlyImm},
-	OpRead:        {"READ", cq.OpRead, true, 0, 0, 0, roce.OpReadRequest},
-	OpCmpSwap:     {"CMP_SWAP", cq.OpCompSwap, true, 0, 0, 0, roce.OpCmpSwap},
-	OpFetchAdd:    {"FETCH_ADD", cq.OpFetchAdd, true, 0, 0, 0, roce.OpFetchAdd},
-	OpAtomicWrite: {"ATOMIC WRITE", cq.OpAtomicWrite, true, 0, 0, 0, roce.OpAtomicWrite},
+var opTable = [NumOps]opInfo{
+	OpSend:        {"SEND", cq.OpSend, false},
+	OpSendImm:     {"SEND with immediate", cq.OpSend, false},
+	OpSendInv:     {"SEND with invalidate", cq.OpSend, false},
+	OpWrite:       {"WRITE", cq.OpWrite, false},
+	OpWriteImm:    {"WRITE with immediate", cq.OpWrite, false},
+	OpRead:        {"READ", cq.OpRead, true},
+	OpCmpSwap:     {"CMP_SWAP", cq.OpCompSwap, true},
+	OpFetchAdd:    {"FETCH_ADD", cq.OpFetchAdd, true},
+	OpAtomicWrite: {"ATOMIC WRITE", cq.OpAtomicWrite, true},
 }
 
 // Flags modify a send work request.
@@ -91,6 +88,14 @@ type Request struct {
 	Imm, InvKey uint32
 	// Compare and SwapAdd are the operands of atomics.
 	Compare, SwapAdd uint64
+}
+
+// Length is the number of payload bytes, and whether they are inline.
+func (r *Request) Length() (n uint64, inline bool) {
+	if r.Flags&Inline != 0 || r.Op == OpAtomicWrite {
+		return uint64(len(r.Inline)), true
+	}
+	return SpanBytes(r.Spans), false
 }
 
 // Receive is a receive work request.

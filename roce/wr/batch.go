@@ -1,4 +1,4 @@
-package rc
+package wr
 
 import (
 	"github.com/gohixl/hixl/mr"
@@ -18,7 +18,7 @@ type Out struct {
 	// Inline, if not nil, is the payload; otherwise it lies in the spans. It is
 	// valid until the queue pair's lock is released.
 	Inline []byte
-	// Token goes to [RC.Fetched] once the spans have been read. 0: no spans.
+	// Token goes to the engine's Fetched once the spans have been read. 0: no spans.
 	Token uint64
 }
 
@@ -58,16 +58,17 @@ func (b *Batch) At(i int) *Out { return &b.outs[i] }
 // Spans returns where the payload of o lies.
 func (b *Batch) Spans(o *Out) []mr.Span { return b.spans[o.lo:o.hi] }
 
-// room reports whether another packet of any size fits.
-func (b *Batch) room() bool {
+// Room reports whether another packet of any size fits.
+func (b *Batch) Room() bool {
 	return len(b.outs) < b.limit && b.bytes+maxPacket <= b.max
 }
 
 // maxPacket is the largest packet: 4096 bytes of payload and its headers.
 const maxPacket = 4096 + roce.MaxHeaderLen + roce.ICRCLen
 
-// add appends a packet with the headers of p and n payload bytes.
-func (b *Batch) add(p *roce.Packet, n int) *Out {
+// Add appends a packet with the headers of p and n payload bytes. There must be
+// room.
+func (b *Batch) Add(p *roce.Packet, n int) *Out {
 	p.Pad = uint8(-n & 3)
 	b.outs = b.outs[:len(b.outs)+1]
 	o := &b.outs[len(b.outs)-1]
@@ -79,14 +80,14 @@ func (b *Batch) add(p *roce.Packet, n int) *Out {
 	return o
 }
 
-// gather appends to packet o the part [off, off+n) of spans.
-func (b *Batch) gather(o *Out, spans []mr.Span, off, n uint64) {
-	b.spans = slice(b.spans, spans, off, n)
+// Gather appends to packet o, the newest, the part [off, off+n) of spans.
+func (b *Batch) Gather(o *Out, spans []mr.Span, off, n uint64) {
+	b.spans = Slice(b.spans, spans, off, n)
 	o.hi = int32(len(b.spans))
 }
 
-// slice appends the part [off, off+n) of the concatenation of src to dst.
-func slice(dst, src []mr.Span, off, n uint64) []mr.Span {
+// Slice appends the part [off, off+n) of the concatenation of src to dst.
+func Slice(dst, src []mr.Span, off, n uint64) []mr.Span {
 	for _, s := range src {
 		l := uint64(s.Len)
 		if off >= l {
@@ -103,4 +104,13 @@ func slice(dst, src []mr.Span, off, n uint64) []mr.Span {
 		off = 0
 	}
 	return dst
+}
+
+// SpanBytes is the number of bytes in spans.
+func SpanBytes(spans []mr.Span) uint64 {
+	var n uint64
+	for i := range spans {
+		n += uint64(spans[i].Len)
+	}
+	return n
 }
