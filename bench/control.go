@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
+	"syscall"
 	"time"
 )
 
@@ -46,10 +49,13 @@ func (c *control) call(ctx context.Context, req *request) (*response, error) {
 }
 
 // broken says why the connection does not work: this side gave up, or the peer
-// is gone.
+// is gone, or it talks nonsense.
 func (c *control) broken(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
+	}
+	if !hungUp(err) {
+		return &PeerError{Err: err}
 	}
 	if errors.Is(err, io.EOF) {
 		err = errors.New("closed the control connection")
@@ -58,4 +64,14 @@ func (c *control) broken(ctx context.Context, err error) error {
 		return c.explain(err)
 	}
 	return &PeerError{Err: err}
+}
+
+// hungUp reports whether err is that of a connection whose other end is gone.
+func hungUp(err error) bool {
+	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, os.ErrClosed, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }

@@ -16,7 +16,8 @@ const (
 	doFinish  verb = "finish"   // verify what arrived
 	doClose   verb = "close"    // close the cell's queue pairs
 	doTCPOpen verb = "tcp-open" // listen for the baseline's connection
-	doTCPTake verb = "tcp-take" // wait for messages; usage after
+	doTCPTake verb = "tcp-take" // wait until messages have arrived
+	doTCPEcho verb = "tcp-echo" // answer messages from now on, or stop to
 	doTCPDone verb = "tcp-done" // verify what arrived
 )
 
@@ -81,9 +82,6 @@ type tcpSpec struct {
 	Size int `json:"size"`
 	// Echo answers each message with a short one, for latency.
 	Echo bool `json:"echo,omitempty"`
-	// Key is the pattern's, for verifying.
-	Key   uint64 `json:"key,omitempty"`
-	Round int    `json:"round,omitempty"`
 }
 
 // response answers one request.
@@ -95,7 +93,9 @@ type response struct {
 	// Addresses are the queue pairs of an opened cell.
 	Addresses []string `json:"addresses,omitempty"`
 	Usage     *usage   `json:"usage,omitempty"`
-	// Port is where the TCP baseline listens, Detail how its socket is set up.
-	Port   uint16 `json:"port,omitempty"`
-	Detail string `json:"detail,omitempty"`
+	// Port is where the TCP baseline listens.
+	Port uint16 `json:"port,omitempty"`
 }
+
+// noCell asks for a usage without that of any queue pair.
+const noCell = -1

@@ -30,7 +30,6 @@ func tuneTCP(c *net.TCPConn) (detail string, err error) {
 type tcpSender struct {
 	conn *net.TCPConn
 	src  []byte
-	size int
 	lay  layout
 	walk walker
 }
@@ -55,11 +54,12 @@ func dialTCP(ctx context.Context, local, remote netip.Addr, port uint16) (*net.T
 // returns how many.
 func (s *tcpSender) send(d time.Duration, least uint64) (uint64, error) {
 	// Looking at the clock costs as much as copying a kilobyte.
-	every := uint64(max(1, (64<<10)/s.size))
+	every := uint64(max(1, (64<<10)/s.lay.size))
 	var n uint64
+	size := s.lay.size
 	for start := time.Now(); n < least || n%every != 0 || time.Since(start) < d; n++ {
 		_, src := s.walk.next()
-		if _, err := s.conn.Write(s.src[src : src+s.size]); err != nil {
+		if _, err := s.conn.Write(s.src[src : src+size]); err != nil {
 			return n, fmt.Errorf("tcp baseline: %w", err)
 		}
 	}
@@ -68,15 +68,16 @@ func (s *tcpSender) send(d time.Duration, least uint64) (uint64, error) {
 
 // ping sends one message at a time and waits for its answer.
 func (s *tcpSender) ping(d time.Duration, least uint64, h histogram) (uint64, error) {
-	var answer [echoSize]byte
 	var n uint64
+	var got [echoSize]byte
+	size := s.lay.size
 	before := time.Now()
 	for end := before.Add(d); n < least || before.Before(end); n++ {
 		_, src := s.walk.next()
-		if _, err := s.conn.Write(s.src[src : src+s.size]); err != nil {
+		if _, err := s.conn.Write(s.src[src : src+size]); err != nil {
 			return n, fmt.Errorf("tcp baseline: %w", err)
 		}
-		if _, err := io.ReadFull(s.conn, answer[:]); err != nil {
+		if _, err := io.ReadFull(s.conn, got[:]); err != nil {
 			return n, fmt.Errorf("tcp baseline: %w", err)
 		}
 		now := time.Now()

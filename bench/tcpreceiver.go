@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,11 +19,11 @@ const tcpReadAhead = 64 << 10
 // into the destination, walking it as a cell's messages do. It owns one
 // goroutine, which close ends.
 type tcpReceiver struct {
-	spec tcpSpec
-	lay  layout
-	dst  []byte
-	ln   *net.TCPListener
+	lay layout
+	dst []byte
+	ln  *net.TCPListener
 
+	echo     atomic.Bool   // answer each message; changed while nothing is in flight
 	messages atomic.Uint64 // whole messages so far
 	wanted   atomic.Uint64 // what take waits for, 0 when nobody does
 	reached  chan struct{} // capacity 1: wanted was reached
@@ -35,8 +36,8 @@ type tcpReceiver struct {
 }
 
 // listenTCP starts a receiver that waits for its one connection.
-func listenTCP(local netip.Addr, spec tcpSpec, dst []byte) (*tcpReceiver, error) {
-	lay, err := newLayout(len(dst), spec.Size, 1)
+func listenTCP(local netip.Addr, size int, dst []byte) (*tcpReceiver, error) {
+	lay, err := newLayout(len(dst), size, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func listenTCP(local netip.Addr, spec tcpSpec, dst []byte) (*tcpReceiver, error)
 	if err != nil {
 		return nil, fmt.Errorf("tcp baseline: %w", err)
 	}
-	r := &tcpReceiver{spec: spec, lay: lay, dst: dst, ln: ln, reached: make(chan struct{}, 1), ended: make(chan struct{})}
+	r := &tcpReceiver{lay: lay, dst: dst, ln: ln, reached: make(chan struct{}, 1), ended: make(chan struct{})}
 	go r.run()
 	return r, nil
 }
@@ -90,14 +91,10 @@ func (r *tcpReceiver) serve() error {
 	if _, err := tuneTCP(conn); err != nil {
 		return err
 	}
-	switch {
-	case r.spec.Echo:
-		return r.answer(conn)
-	case r.lay.stride == r.lay.size:
+	if r.lay.stride == r.lay.size {
 		return r.stream(conn)
-	default:
-		return r.scatter(conn)
 	}
+	return r.scatter(conn)
 }
 
 // stream reads messages that lie end to end, as much at a time as there is.
@@ -109,8 +106,7 @@ func (r *tcpReceiver) stream(conn *net.TCPConn) error {
 			at = 0
 		}
 		total += uint64(n)
-		r.arrived(total / uint64(r.lay.size))
-		if err != nil {
+		if err := errors.Join(r.arrived(conn, total/uint64(r.lay.size)), err); err != nil {
 			return err
 		}
 	}
@@ -125,35 +121,35 @@ func (r *tcpReceiver) scatter(conn *net.TCPConn) error {
 		if _, err := io.ReadFull(in, r.dst[dst:dst+r.lay.size]); err != nil {
 			return err
 		}
-		r.arrived(w.n)
-	}
-}
-
-// answer reads a message and sends a short one back.
-func (r *tcpReceiver) answer(conn *net.TCPConn) error {
-	var reply [echoSize]byte
-	for w := r.lay.walk(0); ; {
-		dst, _ := w.next()
-		if _, err := io.ReadFull(conn, r.dst[dst:dst+r.lay.size]); err != nil {
-			return err
-		}
-		r.arrived(w.n)
-		if _, err := conn.Write(reply[:]); err != nil {
+		if err := r.arrived(conn, w.n); err != nil {
 			return err
 		}
 	}
 }
 
-// arrived publishes the number of messages so far.
-func (r *tcpReceiver) arrived(n uint64) {
-	r.messages.Store(n)
+// arrived publishes the number of messages so far, and answers new ones when
+// that is asked for.
+func (r *tcpReceiver) arrived(conn *net.TCPConn, n uint64) error {
+	before := r.messages.Swap(n)
+	if r.echo.Load() {
+		for ; before < n; before++ {
+			if _, err := conn.Write(answer[:]); err != nil {
+				return err
+			}
+		}
+	}
 	if want := r.wanted.Load(); want != 0 && n >= want {
 		select {
 		case r.reached <- struct{}{}:
 		default:
 		}
 	}
+	return nil
 }
+
+// answer is what the latency part's messages are answered with: as short as an
+// acknowledgement.
+var answer [echoSize]byte
 
 // take waits until count messages have arrived since the connection began.
 func (r *tcpReceiver) take(ctx context.Context, count uint64) error {
