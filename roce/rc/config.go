@@ -6,6 +6,7 @@ import (
 
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // Limits and defaults of a connection.
@@ -21,10 +22,9 @@ const (
 	// DefaultAckEvery is the number of packets inside a long message after
 	// which one asks for an acknowledgement (§3.4).
 	DefaultAckEvery = 16
-	// MaxMessage is the largest message in bytes (§1.9).
-	MaxMessage = 1 << 31
-	// MaxInline is the largest payload that is copied when it is posted.
-	MaxInline = 256
+	// MaxMessage and MaxInline are those of package wr.
+	MaxMessage = wr.MaxMessage
+	MaxInline  = wr.MaxInline
 	// MaxPending bounds the packets of one peer whose bytes have been accepted
 	// but are not in their region yet.
 	MaxPending = 4096

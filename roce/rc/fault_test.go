@@ -27,8 +27,8 @@ func TestFaults(t *testing.T) {
 			r.RKey ^= 0x5a00
 			return r
 		}, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
-		{name: "out of range", setup: func(a, b *end) *Request { return at(a.req(1, OpRead, 0, 64), testVA + memSize - 10) }, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
-		{name: "address wraps", setup: func(a, b *end) *Request { return at(a.req(1, OpRead, 0, 64), ^uint64(0) - 10) }, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
+		{name: "out of range", setup: func(a, b *end) *Request { return at(a.req(1, OpRead, 0, 64), testVA+memSize-10) }, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
+		{name: "address wraps", setup: func(a, b *end) *Request { return at(a.req(1, OpRead, 0, 64), ^uint64(0)-10) }, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
 		{name: "region without remote write", setup: func(a, b *end) *Request {
 			return to(a.req(1, OpWrite, 0, 64), b, mr.LocalWrite|mr.RemoteRead)
 		}, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
@@ -40,8 +40,8 @@ func TestFaults(t *testing.T) {
 		{name: "ATOMIC WRITE not enabled", opts: []opt{noAccess(mr.RemoteWrite)}, setup: func(a, b *end) *Request { return a.req(1, OpAtomicWrite, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
 		{name: "atomic not enabled", opts: []opt{noAccess(mr.RemoteAtomic)}, setup: func(a, b *end) *Request { return a.req(1, OpFetchAdd, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
 		{name: "depth 0", opts: []opt{withResponder(func(c *Config) { c.MaxDestRead = 0 })}, setup: func(a, b *end) *Request { return a.req(1, OpRead, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
-		{name: "misaligned atomic", setup: func(a, b *end) *Request { return at(a.req(1, OpFetchAdd, 0, 8), testVA + 4) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
-		{name: "misaligned ATOMIC WRITE", setup: func(a, b *end) *Request { return at(a.req(1, OpAtomicWrite, 0, 8), testVA + 1) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
+		{name: "misaligned atomic", setup: func(a, b *end) *Request { return at(a.req(1, OpFetchAdd, 0, 8), testVA+4) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
+		{name: "misaligned ATOMIC WRITE", setup: func(a, b *end) *Request { return at(a.req(1, OpAtomicWrite, 0, 8), testVA+1) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
 		{name: "short receive", setup: func(a, b *end) *Request {
 			b.postRecv(9, 0, 16)
 			return a.req(1, OpSend, 0, 64)

@@ -9,10 +9,6 @@ import (
 	"github.com/gohixl/hixl/roce"
 )
 
-// epoch is added to every sequence number, so that the duplicates of a
-// connection's first packets do not reach below zero.
-const epoch = 1 << 32
-
 // RC is one reliable connection. The zero value is not usable: see [New].
 // It is not safe for concurrent use; its owner holds a lock around every call.
 type RC struct {
@@ -197,7 +193,7 @@ func (c *RC) Cause() Cause { return c.cause }
 // Idle reports whether no placement or fetch is in progress. A failed
 // connection's buffers are free once it is idle.
 func (c *RC) Idle() bool {
-	return c.req.q.len() == 0 && c.req.held == 0 && c.resp.held == 0 && c.resp.outstanding == 0
+	return c.req.q.Len() == 0 && c.req.held == 0 && c.resp.held == 0 && c.resp.outstanding == 0
 }
 
 // Quiesce stops (or resumes) starting work requests (SQD); what was begun is
@@ -208,7 +204,7 @@ func (c *RC) Quiesce(on bool) { c.req.quiesced = on }
 func (c *RC) Quiet() bool { return c.req.quiet() }
 
 // Outstanding returns the number of posted requests that have not completed.
-func (c *RC) Outstanding() int { return c.req.q.len() }
+func (c *RC) Outstanding() int { return c.req.q.Len() }
 
 // SetAccess changes what the peer may do, for packets accepted from now on.
 func (c *RC) SetAccess(a mr.Access) { c.resp.access = a }

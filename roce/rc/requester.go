@@ -4,6 +4,7 @@ import (
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // requester is the sending half: it owns the send queue and everything between
@@ -17,7 +18,7 @@ import (
 // send has been.
 type requester struct {
 	c *RC
-	q sendQueue
+	q wr.SendQueue
 
 	una, send, hi, next uint64
 	ack, cur            uint64
@@ -51,40 +52,40 @@ type requester struct {
 
 func (r *requester) init(c *RC, cfg *Config) {
 	r.c = c
-	r.q.limit, r.q.sge = uint64(max(cfg.SendQueue, 1)), cfg.MaxSendSGE
+	r.q.Init(cfg.SendQueue, cfg.MaxSendSGE)
 	r.start(cfg.Send)
 	r.started = false
 }
 
 func (r *requester) start(s SendConfig) {
-	seq := epoch + uint64(s.FirstPSN&0xFFFFFF)
+	seq := wr.Sequence(s.FirstPSN)
 	r.una, r.send, r.hi, r.next = seq, seq, seq, seq
 	r.maxRead, r.ackEvery = s.MaxRead, s.AckEvery
 	r.win.init(&s, r.c.common.mtu)
 	r.timer.init(&s)
 	// A READ is asked for in parts, so that no more comes back at once than
 	// the window lets out.
-	r.readChunk = max(1, min(r.win.maxPSNs, r.win.maxBytes/(r.c.common.mtu+packetCost))/4)
+	r.readChunk = max(1, min(r.win.maxPSNs, r.win.maxBytes/(r.c.common.mtu+wr.PacketCost))/4)
 	r.started = true
 }
 
 // post queues a work request and gives it its PSNs.
 func (r *requester) post(rq *Request) error {
-	if r.q.full() {
+	if r.q.Full() {
 		return ErrSendQueueFull
 	}
 	n, err := r.check(rq)
 	if err != nil {
 		return err
 	}
-	w := r.q.push(rq)
-	w.length, w.npsn = uint32(n), 1
+	w := r.q.Push(rq)
+	w.Length, w.NPSN = uint32(n), 1
 	if !rq.Op.Atomic() {
-		w.npsn = packets(n, r.c.common.mtu)
+		w.NPSN = wr.Packets(n, r.c.common.mtu)
 	}
-	w.first, w.base = r.next, r.nextCost
-	r.next = w.end()
-	r.nextCost = w.cost(uint64(w.npsn), r.c.common.mtu)
+	w.First, w.Base = r.next, r.nextCost
+	r.next = w.End()
+	r.nextCost = w.Cost(uint64(w.NPSN), r.c.common.mtu)
 	return nil
 }
 
@@ -93,8 +94,8 @@ func (r *requester) check(rq *Request) (uint64, error) {
 	if rq.Op >= numOps {
 		return 0, &RequestError{Op: rq.Op, Reason: "no such operation on a reliable connection"}
 	}
-	if len(rq.Spans) > r.q.sge {
-		return 0, &RequestError{rq.Op, "too many scatter/gather entries", uint64(len(rq.Spans)), uint64(r.q.sge)}
+	if len(rq.Spans) > r.q.MaxSpans() {
+		return 0, &RequestError{rq.Op, "too many scatter/gather entries", uint64(len(rq.Spans)), uint64(r.q.MaxSpans())}
 	}
 	n, inline := rq.Length()
 	if inline && n > MaxInline {
@@ -117,11 +118,11 @@ func (r *requester) check(rq *Request) (uint64, error) {
 
 // acked is the window cost of everything acknowledged.
 func (r *requester) acked() uint64 {
-	if r.ack == r.q.tail {
+	if r.ack == r.q.Tail {
 		return r.nextCost
 	}
-	w := r.q.at(r.ack)
-	return w.cost(r.una-w.first, r.c.common.mtu)
+	w := r.q.At(r.ack)
+	return w.Cost(r.una-w.First, r.c.common.mtu)
 }
 
 func (r *requester) quiet() bool { return r.una == r.hi && r.uncommitted == 0 && r.held == 0 }
@@ -148,7 +149,7 @@ func (r *requester) progress(now mono.Time, from, cost uint64) {
 		r.send = r.una
 	}
 	r.hi = max(r.hi, r.send)
-	for r.cur < r.q.tail && r.q.at(r.cur).end() <= r.send {
+	for r.cur < r.q.Tail && r.q.At(r.cur).End() <= r.send {
 		r.cur++
 	}
 	r.timer.progress()
@@ -167,9 +168,9 @@ func (r *requester) arm(now mono.Time) {
 
 // retire completes the requests that are answered and in memory, in order.
 func (r *requester) retire() {
-	for r.q.head < r.ack {
-		w := r.q.at(r.q.head)
-		if w.uncommitted > 0 {
+	for r.q.Head < r.ack {
+		w := r.q.At(r.q.Head)
+		if w.Busy > 0 {
 			return
 		}
 		r.complete(w, cq.StatusSuccess)
@@ -178,18 +179,18 @@ func (r *requester) retire() {
 
 // complete gives the completion of the oldest request and frees its slot. An
 // error is never silent (§3.16).
-func (r *requester) complete(w *wqe, status cq.Status) {
-	if w.flags&Signaled != 0 || status != cq.StatusSuccess {
+func (r *requester) complete(w *wr.WQE, status cq.Status) {
+	if w.Flags&Signaled != 0 || status != cq.StatusSuccess {
 		done := cq.Completion{
-			WRID: w.id, Status: status, Opcode: w.op.Completion(), QPN: r.c.common.lqpn, SrcQP: r.c.common.rqpn,
-			ByteLen: w.length, Peer: r.c.common.peer, RemoteAddr: w.raddr, RKey: w.rkey,
+			WRID: w.ID, Status: status, Opcode: w.Op.Completion(), QPN: r.c.common.lqpn, SrcQP: r.c.common.rqpn,
+			ByteLen: w.Length, Peer: r.c.common.peer, RemoteAddr: w.RemoteAddr, RKey: w.RKey,
 		}
 		if status != cq.StatusSuccess && status != cq.StatusFlushed {
 			done.Syndrome = r.c.cause.Syndrome
 		}
 		r.c.pending = append(r.c.pending, done)
 	}
-	r.q.pop()
+	r.q.Pop()
 }
 
 // fail puts the connection into the error state because of request i.
@@ -207,33 +208,33 @@ func (r *requester) fail(i uint64, why Cause) {
 // request whose data is still on its way into memory holds the queue up until it
 // has arrived: after the completion no byte may land.
 func (r *requester) flush() {
-	for r.q.head < r.q.tail {
-		w := r.q.at(r.q.head)
-		if w.uncommitted > 0 {
+	for r.q.Head < r.q.Tail {
+		w := r.q.At(r.q.Head)
+		if w.Busy > 0 {
 			return
 		}
 		status := cq.StatusFlushed
 		switch {
-		case r.failStatus != cq.StatusSuccess && r.q.head == r.failIndex:
+		case r.failStatus != cq.StatusSuccess && r.q.Head == r.failIndex:
 			status = r.failStatus
-		case r.q.head < r.ack:
+		case r.q.Head < r.ack:
 			status = cq.StatusSuccess
 		}
 		r.complete(w, status)
 	}
-	r.ack, r.cur = r.q.tail, r.q.tail
+	r.ack, r.cur = r.q.Tail, r.q.Tail
 }
 
 // committed reports that READ or atomic data of request i is in memory.
 func (r *requester) committed(now mono.Time, i uint64, o Outcome) {
-	if i-r.q.head >= r.q.tail-r.q.head {
+	if !r.q.Has(i) {
 		return
 	}
-	w := r.q.at(i)
-	if w.uncommitted == 0 {
+	w := r.q.At(i)
+	if w.Busy == 0 {
 		return
 	}
-	w.uncommitted--
+	w.Busy--
 	r.uncommitted--
 	switch {
 	case r.c.failed:
@@ -254,7 +255,7 @@ func (r *requester) fetched(now mono.Time, i uint64, o Outcome, held bool) {
 			r.arm(now)
 		}
 	}
-	if o != Done && i-r.q.head < r.q.tail-r.q.head {
+	if o != Done && r.q.Has(i) {
 		r.fail(i, Cause{Status: localFault(o)})
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // resource is what the responder remembers of a READ or atomic, so that a
@@ -46,7 +47,7 @@ func (s *responder) newResource(p *roce.Packet, npsn uint64) (*resource, bool) {
 
 // read accepts a READ request: it takes the PSNs of its answer at once (§4.8).
 func (s *responder) read(p *roce.Packet) Work {
-	npsn := uint64(packets(uint64(p.RETH.Len), s.c.common.mtu))
+	npsn := uint64(wr.Packets(uint64(p.RETH.Len), s.c.common.mtu))
 	span, ok := s.readSpan(p.RETH)
 	if !ok {
 		s.fail(accessFault())

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // CNPInterval is the shortest time between two congestion notifications of a
@@ -134,7 +135,7 @@ func (s *responder) emitFault(b *Batch) {
 		s.c.common.stats.FatalNAKsSent++
 	}
 	s.emit(b, s.fault.seq, s.fault.syndrome)
-	s.c.req.fail(s.c.req.q.tail, Cause{Status: s.fault.local, Syndrome: s.fault.syndrome, PSN: wire(s.fault.seq)})
+	s.c.req.fail(s.c.req.q.Tail, Cause{Status: s.fault.local, Syndrome: s.fault.syndrome, PSN: wr.Wire(s.fault.seq)})
 }
 
 // emit appends an acknowledge packet; it covers everything that has taken
@@ -150,7 +151,7 @@ func (s *responder) emit(b *Batch, seq uint64, syn roce.Syndrome) {
 func (s *responder) packet(op roce.Opcode, seq uint64, syn roce.Syndrome, msn uint32) *roce.Packet {
 	c := &s.c.common
 	c.scratch = roce.Packet{
-		Opcode: op, Mig: true, PKey: c.pkey, DestQP: c.rqpn, PSN: wire(seq), AETH: roce.AETH{Syndrome: syn, MSN: msn},
+		Opcode: op, Mig: true, PKey: c.pkey, DestQP: c.rqpn, PSN: wr.Wire(seq), AETH: roce.AETH{Syndrome: syn, MSN: msn},
 	}
 	c.stats.Responses++
 	return &c.scratch

@@ -4,6 +4,7 @@ import (
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // responder is the answering half (spec §4).
@@ -74,7 +75,7 @@ const (
 )
 
 func (s *responder) init(c *RC, cfg *Config) {
-	seq := epoch + uint64(cfg.ExpectPSN&0xFFFFFF)
+	seq := wr.Sequence(cfg.ExpectPSN)
 	*s = responder{
 		c: c, accepted: seq, exec: seq, ackedEnd: seq, access: cfg.Access, pd: cfg.PD, receives: cfg.Receives,
 		rnrCode: cfg.RNRTimerCode & 31, maxPending: uint64(cfg.MaxPending),
@@ -91,7 +92,7 @@ func (s *responder) request(p *roce.Packet) Work {
 		s.c.common.stats.DroppedInError++
 		return Work{}
 	}
-	switch d := extend(s.accepted, p.PSN); {
+	switch d := wr.Extend(s.accepted, p.PSN); {
 	case d < 0:
 		s.duplicate(p, d)
 		return Work{}

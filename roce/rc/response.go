@@ -11,7 +11,7 @@ import (
 
 // response processes a packet of the peer's responder (§3.9).
 func (r *requester) response(now mono.Time, p *roce.Packet) Work {
-	d := extend(r.una, p.PSN)
+	d := wr.Extend(r.una, p.PSN)
 	if !r.started || d < 0 || r.una+uint64(d) >= r.hi {
 		if d == -1 && p.Opcode == roce.OpAcknowledge {
 			r.credits(p.AETH.Syndrome) // a "ghost" ACK may carry new ones (§3.6)
@@ -76,12 +76,12 @@ func (r *requester) credits(s roce.Syndrome) {
 // at a READ or atomic: only its own answer completes that (R2).
 func (r *requester) advance(to uint64) {
 	for r.una < to {
-		w := r.q.at(r.ack)
-		if w.op.TakesRead() {
+		w := r.q.At(r.ack)
+		if w.Op.TakesRead() {
 			return
 		}
-		r.una = min(w.end(), to)
-		if r.una == w.end() {
+		r.una = min(w.End(), to)
+		if r.una == w.End() {
 			r.ack++
 		}
 	}
@@ -89,16 +89,16 @@ func (r *requester) advance(to uint64) {
 
 // answer takes a READ response or atomic result for the packet at una.
 func (r *requester) answer(p *roce.Packet) Work {
-	w := r.q.at(r.ack)
+	w := r.q.At(r.ack)
 	switch {
-	case w.op == OpRead && p.Opcode != roce.OpAtomicAck:
+	case w.Op == OpRead && p.Opcode != roce.OpAtomicAck:
 		return r.readData(w, p)
-	case (w.op == OpCmpSwap || w.op == OpFetchAdd) && p.Opcode == roce.OpAtomicAck:
-		r.answered(w, 1, w.end())
+	case (w.Op == OpCmpSwap || w.Op == OpFetchAdd) && p.Opcode == roce.OpAtomicAck:
+		r.answered(w, 1, w.End())
 		binary.NativeEndian.PutUint64(r.word[:], p.AtomicAck)
 		return r.place(w, r.ack-1, r.word[:], 0)
-	case w.op == OpAtomicWrite && p.Opcode == roce.OpReadRespOnly && len(p.Payload) == 0:
-		r.answered(w, 1, w.end())
+	case w.Op == OpAtomicWrite && p.Opcode == roce.OpReadRespOnly && len(p.Payload) == 0:
+		r.answered(w, 1, w.End())
 	default:
 		r.bad(cq.StatusBadResponse)
 	}
@@ -107,25 +107,25 @@ func (r *requester) answer(p *roce.Packet) Work {
 
 // bad fails the request whose answer makes no sense.
 func (r *requester) bad(status cq.Status) {
-	r.fail(r.ack, Cause{Status: status, PSN: wire(r.una)})
+	r.fail(r.ack, Cause{Status: status, PSN: wr.Wire(r.una)})
 }
 
 // readData takes one packet of a READ's answer (§3.9, §3.11). Its length is
 // checked against what is still missing before anything is placed (A13).
-func (r *requester) readData(w *wqe, p *roce.Packet) Work {
-	i := r.una - w.first
+func (r *requester) readData(w *wr.WQE, p *roce.Packet) Work {
+	i := r.una - w.First
 	end := r.partEnd(w, i)
 	if !legalReadOpcode(p.Opcode, r.una == r.ansStart, i%r.readChunk == 0, i+1 == end) {
 		r.bad(cq.StatusBadResponse)
 		return Work{}
 	}
-	off, n := w.payload(i, r.c.common.mtu)
+	off, n := w.Payload(i, r.c.common.mtu)
 	if uint64(len(p.Payload)) != n {
 		r.bad(cq.StatusLocalLength)
 		return Work{}
 	}
 	index := r.ack
-	r.answered(w, 1, w.first+end)
+	r.answered(w, 1, w.First+end)
 	if n == 0 {
 		return Work{}
 	}
@@ -150,22 +150,22 @@ func legalReadOpcode(op roce.Opcode, again, begins, ends bool) bool {
 
 // answered moves una over n packets of the answer to w; end is where the
 // request packet that asked for them ends.
-func (r *requester) answered(w *wqe, n, end uint64) {
+func (r *requester) answered(w *wr.WQE, n, end uint64) {
 	r.una += n
 	// The packet that asked counts against the depth only if it has been sent
 	// since the last rewind.
 	if r.una == end && r.send >= end && r.rdOut > 0 {
 		r.rdOut--
 	}
-	if r.una == w.end() {
+	if r.una == w.End() {
 		r.ack++
 	}
 }
 
 // place asks for data to be copied to offset off of request i's memory.
-func (r *requester) place(w *wqe, i uint64, data []byte, off uint64) Work {
-	r.spans = wr.Slice(r.spans[:0], w.spans, off, uint64(len(data)))
-	w.uncommitted++
+func (r *requester) place(w *wr.WQE, i uint64, data []byte, off uint64) Work {
+	r.spans = wr.Slice(r.spans[:0], w.Spans, off, uint64(len(data)))
+	w.Busy++
 	r.uncommitted++
 	return Work{Kind: WorkPlace, Token: tokenRead | i, Spans: r.spans, Data: data}
 }

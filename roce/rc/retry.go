@@ -6,6 +6,7 @@ import (
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // retryTimer holds the requester's timers and what is left of its patience.
@@ -104,7 +105,7 @@ func (r *requester) timeout(now mono.Time) {
 // request fails.
 func (r *requester) spendRetry() bool {
 	if r.timer.retryLeft == 0 {
-		r.fail(r.ack, Cause{Status: cq.StatusRetryExceeded, PSN: wire(r.una)})
+		r.fail(r.ack, Cause{Status: cq.StatusRetryExceeded, PSN: wr.Wire(r.una)})
 		return false
 	}
 	r.timer.retryLeft--
@@ -149,7 +150,7 @@ func (r *requester) nak(now mono.Time, s roce.Syndrome, progressed bool) {
 
 func (r *requester) fatalNAK(s roce.Syndrome, status cq.Status) {
 	r.c.common.stats.FatalNAKsReceived++
-	r.fail(r.ack, Cause{Status: status, Syndrome: s, PSN: wire(r.una)})
+	r.fail(r.ack, Cause{Status: status, Syndrome: s, PSN: wr.Wire(r.una)})
 }
 
 // seqNAK goes back to the packet the peer misses, once for each (§3.15).
@@ -176,7 +177,7 @@ func (r *requester) rnr(now mono.Time, s roce.Syndrome) {
 	}
 	r.c.common.stats.RNRsReceived++
 	if t.rnrLeft == 0 {
-		r.fail(r.ack, Cause{Status: cq.StatusRNRRetryExceeded, Syndrome: s, PSN: wire(r.una)})
+		r.fail(r.ack, Cause{Status: cq.StatusRNRRetryExceeded, Syndrome: s, PSN: wr.Wire(r.una)})
 		return
 	}
 	if t.rnrRetry != 7 {

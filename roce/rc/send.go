@@ -3,6 +3,7 @@ package rc
 import (
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // drain emits request packets while window, fences and depth allow.
@@ -20,13 +21,13 @@ func (r *requester) drain(now mono.Time, b *Batch) (more bool) {
 
 // sendOne emits the packet at send, if it may leave.
 func (r *requester) sendOne(now mono.Time, b *Batch) bool {
-	w := r.q.at(r.cur)
-	i := r.send - w.first
+	w := r.q.At(r.cur)
+	i := r.send - w.First
 	if i == 0 && !r.mayStart(w) {
 		return false
 	}
 	n := r.step(w, i)
-	if w.op.TakesRead() && r.rdOut >= r.maxRead {
+	if w.Op.TakesRead() && r.rdOut >= r.maxRead {
 		return false
 	}
 	if r.send != r.una && !r.admits(w, i+n) {
@@ -37,7 +38,7 @@ func (r *requester) sendOne(now mono.Time, b *Batch) bool {
 	}
 	r.emit(now, b, w, i, n)
 	r.send += n
-	if r.send == w.end() {
+	if r.send == w.End() {
 		r.cur++
 	}
 	r.hi = max(r.hi, r.send)
@@ -50,55 +51,55 @@ func (r *requester) sendOne(now mono.Time, b *Batch) bool {
 
 // mayStart reports whether a request may begin: fences wait for earlier READs
 // and atomics (§3.8), SQD starts nothing (§3.17).
-func (r *requester) mayStart(w *wqe) bool {
+func (r *requester) mayStart(w *wr.WQE) bool {
 	if r.quiesced && r.send == r.hi {
 		return false
 	}
-	return w.flags&Fence == 0 || (r.rdOut == 0 && r.uncommitted == 0)
+	return w.Flags&Fence == 0 || (r.rdOut == 0 && r.uncommitted == 0)
 }
 
 // step is the number of PSNs that the packet at i takes: for a READ those of
 // its answer, up to the end of the part it lies in (§3.2).
-func (r *requester) step(w *wqe, i uint64) uint64 {
-	if w.op != OpRead {
+func (r *requester) step(w *wr.WQE, i uint64) uint64 {
+	if w.Op != OpRead {
 		return 1
 	}
 	return r.partEnd(w, i) - i
 }
 
 // partEnd is where the part of a READ ends that holds packet i.
-func (r *requester) partEnd(w *wqe, i uint64) uint64 {
-	return min((i/r.readChunk+1)*r.readChunk, uint64(w.npsn))
+func (r *requester) partEnd(w *wr.WQE, i uint64) uint64 {
+	return min((i/r.readChunk+1)*r.readChunk, uint64(w.NPSN))
 }
 
 // admits reports whether the window lets everything before packet i of w out.
-func (r *requester) admits(w *wqe, i uint64) bool {
-	return r.win.admits(w.first+i-r.una, w.cost(i, r.c.common.mtu)-r.acked())
+func (r *requester) admits(w *wr.WQE, i uint64) bool {
+	return r.win.admits(w.First+i-r.una, w.Cost(i, r.c.common.mtu)-r.acked())
 }
 
 // emit appends the packet at i, which takes n PSNs.
-func (r *requester) emit(now mono.Time, b *Batch, w *wqe, i, n uint64) {
+func (r *requester) emit(now mono.Time, b *Batch, w *wr.WQE, i, n uint64) {
 	c := &r.c.common
 	p := &c.scratch
-	*p = roce.Packet{Mig: true, PKey: c.pkey, DestQP: c.rqpn, PSN: wire(r.send)}
-	off, size := w.payload(i, c.mtu)
-	last := i+n == uint64(w.npsn)
+	*p = roce.Packet{Mig: true, PKey: c.pkey, DestQP: c.rqpn, PSN: wr.Wire(r.send)}
+	off, size := w.Payload(i, c.mtu)
+	last := i+n == uint64(w.NPSN)
 	p.Opcode = opcodeAt(w, i, last)
 	p.AckReq = r.wantsAck(w, i, last)
-	p.SE = last && w.flags&Solicited != 0 && (w.op <= OpSendInv || w.op == OpWriteImm)
-	p.Imm, p.InvKey = w.imm, w.inv
-	p.RETH = roce.RETH{VA: w.raddr, RKey: w.rkey, Len: w.length}
-	switch w.op {
+	p.SE = last && w.Flags&Solicited != 0 && (w.Op <= OpSendInv || w.Op == OpWriteImm)
+	p.Imm, p.InvKey = w.Imm, w.InvKey
+	p.RETH = roce.RETH{VA: w.RemoteAddr, RKey: w.RKey, Len: w.Length}
+	switch w.Op {
 	case OpRead: // asked for again from the middle, it is a READ of the rest (§3.13)
 		p.RETH.VA += off
-		p.RETH.Len = uint32(min(n*c.mtu, uint64(w.length)-off))
+		p.RETH.Len = uint32(min(n*c.mtu, uint64(w.Length)-off))
 		size = 0
 		r.rdOut++
 		if i%r.readChunk != 0 {
 			r.ansStart = r.send
 		}
 	case OpCmpSwap, OpFetchAdd:
-		p.Atomic = roce.AtomicETH{VA: w.raddr, RKey: w.rkey, SwapAdd: w.swapAdd, Compare: w.compare}
+		p.Atomic = roce.AtomicETH{VA: w.RemoteAddr, RKey: w.RKey, SwapAdd: w.SwapAdd, Compare: w.Compare}
 		size = 0
 		r.rdOut++
 	case OpAtomicWrite:
@@ -107,10 +108,10 @@ func (r *requester) emit(now mono.Time, b *Batch, w *wqe, i, n uint64) {
 	o := b.Add(p, int(size))
 	switch {
 	case size == 0:
-	case w.inline:
-		o.Inline = w.data[off : off+size]
+	case w.IsInline:
+		o.Inline = w.Inline[off : off+size]
 	default:
-		b.Gather(o, w.spans, off, size)
+		b.Gather(o, w.Spans, off, size)
 		o.Token = tokenSend | r.cur
 	}
 	if p.AckReq {
@@ -125,10 +126,10 @@ func (r *requester) emit(now mono.Time, b *Batch, w *wqe, i, n uint64) {
 }
 
 // opcodeAt is the opcode of packet i of a message (§1.9).
-func opcodeAt(w *wqe, i uint64, last bool) roce.Opcode {
-	info := &opcodesOf[w.op]
+func opcodeAt(w *wr.WQE, i uint64, last bool) roce.Opcode {
+	info := &opcodesOf[w.Op]
 	switch {
-	case w.op.TakesRead() || w.npsn == 1:
+	case w.Op.TakesRead() || w.NPSN == 1:
 		return info.only
 	case last:
 		return info.last
@@ -142,8 +143,8 @@ func opcodeAt(w *wqe, i uint64, last bool) roce.Opcode {
 // wantsAck is the AckReq policy (§3.4): the end of a message, everything with an
 // answer of its own, every few packets of a long message, a probe, and the
 // packet after which the window is full.
-func (r *requester) wantsAck(w *wqe, i uint64, last bool) bool {
-	if last || w.op.TakesRead() || r.probing || r.sinceAck+1 >= r.ackEvery {
+func (r *requester) wantsAck(w *wr.WQE, i uint64, last bool) bool {
+	if last || w.Op.TakesRead() || r.probing || r.sinceAck+1 >= r.ackEvery {
 		return true
 	}
 	return !r.admits(w, i+2)

@@ -4,13 +4,14 @@ import (
 	"time"
 
 	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // minWindowPackets is the smallest window that loss leaves: enough for a gap to
 // be noticed by what follows it.
 const minWindowPackets = 8
 
-// window bounds what is unacknowledged, in bytes of [packetCost]-weighted
+// window bounds what is unacknowledged, in bytes of [wr.PacketCost]-weighted
 // packets and in PSNs (§3.5, §7.2). Loss halves the byte window, at most once
 // for what was in flight; each acknowledged byte lets it grow by a quarter. Since
 // recovery is go-back-N, a large window under loss mostly sends what the peer
@@ -23,8 +24,8 @@ type window struct {
 }
 
 func (w *window) init(s *SendConfig, mtu uint64) {
-	w.maxBytes = max(uint64(s.WindowBytes), mtu+packetCost)
-	w.minBytes = min(minWindowPackets*(mtu+packetCost), w.maxBytes)
+	w.maxBytes = max(uint64(s.WindowBytes), mtu+wr.PacketCost)
+	w.minBytes = min(minWindowPackets*(mtu+wr.PacketCost), w.maxBytes)
 	w.maxPSNs = uint64(s.WindowPSNs)
 	w.bytes = w.maxBytes
 }

@@ -5,6 +5,15 @@ import (
 	"github.com/gohixl/hixl/mr"
 )
 
+// Limits of a work request.
+const (
+	// MaxMessage is the largest message in bytes (§1.9).
+	MaxMessage = 1 << 31
+	// MaxInline is the largest payload in bytes that is copied when it is
+	// posted.
+	MaxInline = 256
+)
+
 // Op is the kind of a send work request.
 type Op uint8
 
