@@ -3,6 +3,8 @@ package udp
 import (
 	"encoding/binary"
 	"net/netip"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,4 +168,35 @@ func TestUnreachableIsLoss(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.Len(t, slots[0].Data, 65)
+}
+
+// A link-local address is opened by its zone, which no packet shows.
+func TestLinkLocal(t *testing.T) {
+	inNamespace(t, 65535)
+	ip, err := exec.LookPath("ip")
+	if err != nil {
+		t.Skip("needs the ip command, to make an interface")
+	}
+	for _, args := range []string{
+		"link add d0 mtu 4200 type veth peer name d1", "link set d0 up", "link set d1 up",
+		"addr add fe80::77/64 dev d0 nodad", "addr add fe80::78/64 dev d0 nodad",
+	} {
+		out, err := exec.Command(ip, strings.Fields(args)...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	a, b := netip.MustParseAddr("fe80::77"), netip.MustParseAddr("fe80::78")
+	src, dst := open(t, a.WithZone("d0"), Config{}), open(t, b.WithZone("d0"), Config{})
+	require.Equal(t, a, src.LocalAddr())
+	require.Equal(t, 4200, src.Caps().MTU)
+	n, err := src.WriteBatch([]transport.Tx{{Data: []byte("link"), Dst: b, TOS: 2}, {Data: []byte("zone"), Dst: b.WithZone("d0")}})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	slots := transport.NewBatch(dst, 2)
+	for got := 0; got < 2; got += n {
+		n, err = dst.ReadBatch(slots[got:], true)
+		require.NoError(t, err)
+	}
+	require.Equal(t, a, slots[0].Src)
+	require.EqualValues(t, 2, slots[0].TOS)
+	require.Equal(t, "zone", string(slots[1].Data))
 }
