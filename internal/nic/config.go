@@ -1,0 +1,126 @@
+package nic
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/transport"
+)
+
+// Limits and defaults of a NIC.
+const (
+	// DefaultMaxQPs is the number of queue pairs of a NIC that is not told.
+	DefaultMaxQPs = 1 << 14
+	// MaxQPs is the largest that can be asked for; it leaves 6 bits of a QPN to
+	// tell a slot's successive users apart.
+	MaxQPs = 1 << 18
+	// DefaultEvents is the number of events that wait to be taken.
+	DefaultEvents = 256
+	// maxPlacing bounds a queue pair's packets on their way into late memory.
+	maxPlacing = 1024
+)
+
+// Errors of a NIC, to test for with errors.Is.
+var (
+	// ErrClosed: the NIC was closed.
+	ErrClosed = errors.New("nic: closed")
+	// ErrTooManyQPs: all queue pair numbers are taken.
+	ErrTooManyQPs = errors.New("nic: too many queue pairs")
+	// ErrConfig: a configuration value out of its limits.
+	ErrConfig = errors.New("nic: bad configuration")
+)
+
+// ConfigError reports a configuration value out of its limits. It unwraps to
+// [ErrConfig].
+type ConfigError struct {
+	Field   string
+	Value   any
+	Allowed string
+}
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("nic: %s is %v, allowed: %s", e.Field, e.Value, e.Allowed)
+}
+
+// Unwrap returns [ErrConfig].
+func (e *ConfigError) Unwrap() error { return ErrConfig }
+
+// Config describes a NIC.
+type Config struct {
+	// Conn carries its packets; the NIC closes it.
+	Conn transport.Conn
+	// Clock is the time; nil is the system's monotonic clock.
+	Clock func() mono.Time
+	// MTU limits the path MTU of queue pairs; 0 is the largest that the
+	// transport's MTU carries (§1.12).
+	MTU roce.PathMTU
+	// MaxQPs is the number of queue pairs, 1..[MaxQPs], default [DefaultMaxQPs].
+	// MaxRegions is the number of regions, see mr.Config.
+	MaxQPs, MaxRegions int
+	// Events is how many asynchronous events wait, default [DefaultEvents].
+	Events int
+	// NoECN leaves packets unmarked; otherwise those whose traffic class has no
+	// ECN bits leave as ECN-capable, ECT(0) (§7.2).
+	NoECN bool
+	// NoTrains sends every packet on its own.
+	NoTrains bool
+	// NoICRCCheck accepts packets whatever their ICRC says: for laboratories that
+	// rewrite packets (§2.5). Packets sent are always sealed.
+	NoICRCCheck bool
+	// Logger gets what an operator should know, rarely; nil is off.
+	Logger *slog.Logger
+}
+
+func (c *Config) fill() error {
+	if c.Conn == nil {
+		return &ConfigError{"Conn", "missing", "an open transport"}
+	}
+	if c.Clock == nil {
+		c.Clock = systemClock()
+	}
+	if c.MaxQPs == 0 {
+		c.MaxQPs = DefaultMaxQPs
+	}
+	if c.MaxQPs < 1 || c.MaxQPs > MaxQPs {
+		return &ConfigError{"MaxQPs", c.MaxQPs, fmt.Sprintf("1 to %d", MaxQPs)}
+	}
+	if c.MaxRegions < 0 || c.MaxRegions > mr.MaxRegions {
+		return &ConfigError{"MaxRegions", c.MaxRegions, fmt.Sprintf("1 to %d", mr.MaxRegions)}
+	}
+	if c.Events == 0 {
+		c.Events = DefaultEvents
+	}
+	if c.Events < 1 {
+		return &ConfigError{"Events", c.Events, "1 or more"}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c.fillMTU()
+}
+
+func (c *Config) fillMTU() error {
+	link := c.Conn.Caps().MTU
+	most, err := roce.RxePortMTU(link)
+	if err != nil {
+		return err
+	}
+	if c.MTU == 0 {
+		c.MTU = most
+	}
+	if !c.MTU.Valid() || c.MTU > most {
+		return &ConfigError{"MTU", c.MTU, fmt.Sprintf("256 to %v bytes: the link takes IP packets of %d", most, link)}
+	}
+	return nil
+}
+
+// systemClock counts from its own start, which is 1: 0 means never.
+func systemClock() func() mono.Time {
+	start := time.Now()
+	return func() mono.Time { return mono.Time(time.Since(start)) + 1 }
+}

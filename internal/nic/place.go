@@ -1,0 +1,115 @@
+package nic
+
+import (
+	ratomic "github.com/gohixl/hixl/atomic"
+	"github.com/gohixl/hixl/device"
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/rc"
+)
+
+// perform does what an accepted packet asks for, under the queue pair's lock, so
+// that operations reach memory in the order in which packets were accepted.
+func (r *receiver) perform(now mono.Time, q *Queue, w *rc.Work) {
+	switch w.Kind {
+	case rc.WorkPlace:
+		if direct(w.Spans) {
+			q.Commit(now, q.Gen(), w.Token, scatter(w.Spans, w.Data), 0)
+			return
+		}
+		r.placeLate(now, q, w)
+	case rc.WorkAtomic:
+		r.atomic(now, q, w)
+	case rc.WorkNone:
+	}
+}
+
+// scatter copies data to directly addressable spans.
+func scatter(spans []mr.Span, data []byte) rc.Outcome {
+	for i := range spans {
+		if !spans[i].Acquire() {
+			return rc.Revoked
+		}
+		n := copy(spans[i].Bytes(), data)
+		data = data[n:]
+		spans[i].Release()
+	}
+	return rc.Done
+}
+
+// placeLate writes data to spans of memory that may finish later.
+func (r *receiver) placeLate(now mono.Time, q *Queue, w *rc.Work) {
+	n := r.nic
+	op := n.late.begin(q, q.Gen(), opPlace, w.Token)
+	outcome, data := rc.Done, w.Data
+	for i := range w.Spans {
+		if !w.Spans[i].Acquire() {
+			outcome = rc.Revoked
+			break
+		}
+		op.spans = append(op.spans, w.Spans[i])
+		k := w.Spans[i].Len
+		r.vec[0] = device.Vec{Off: w.Spans[i].Off, B: data[:k]}
+		data = data[k:]
+		n.late.add(op)
+		done, err := w.Spans[i].Region.Memory().WriteV(r.vec[:], op.id(), n)
+		if done {
+			n.late.end(op, outcomeOf(err)) // the issuer's own call is still pending
+		}
+	}
+	if n.late.end(op, outcome) {
+		n.finish(now, op)
+	}
+}
+
+// atomic executes a 64-bit operation.
+func (r *receiver) atomic(now mono.Time, q *Queue, w *rc.Work) {
+	n, s := r.nic, w.Spans[0]
+	if !s.Acquire() {
+		q.Commit(now, q.Gen(), w.Token, rc.Revoked, 0)
+		return
+	}
+	op := n.late.begin(q, q.Gen(), opAtomic, w.Token)
+	op.spans = append(op.spans, s)
+	op.atomic = device.AtomicOp{Kind: kindOf(w.Op), Off: s.Off, Operand: w.Operand, Compare: w.Compare}
+	n.late.add(op)
+	done, err := ratomic.Do(s.Region.Memory(), &op.atomic, op.id(), n)
+	if done {
+		n.late.end(op, outcomeOf(err))
+	}
+	if n.late.end(op, rc.Done) {
+		n.finish(now, op)
+	}
+}
+
+func kindOf(op roce.Opcode) device.Kind {
+	switch op {
+	case roce.OpCmpSwap:
+		return device.CompareSwap
+	case roce.OpFetchAdd:
+		return device.FetchAdd
+	default:
+		return device.Store // ATOMIC WRITE, §6.1
+	}
+}
+
+// finish tells the engine how a late operation ended. The queue pair's lock is
+// held.
+func (n *NIC) finish(now mono.Time, op *lateOp) {
+	q := op.q
+	op.release()
+	switch op.kind {
+	case opPlace:
+		q.Commit(now, op.gen, op.token, op.outcome, 0)
+	case opAtomic:
+		q.Commit(now, op.gen, op.token, op.outcome, op.atomic.Result)
+	case opFetch:
+		op.entry.ready = true
+		if op.outcome != rc.Done {
+			q.held.kill(op.entry)
+		}
+		q.Fetched(now, op.gen, op.token, op.outcome, true)
+	}
+	n.late.put(op)
+}

@@ -1,0 +1,127 @@
+package nic
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/qp"
+	"github.com/gohixl/hixl/roce"
+)
+
+// Queue is a queue pair of a NIC. Its methods may be called from any goroutine,
+// but for those that qp.QP keeps for the NIC.
+type Queue struct {
+	*qp.QP
+	nic *NIC
+	qpn roce.QPN
+
+	// Guarded by the queue pair's lock.
+	touched uint64 // the receive batch in which it was last touched
+	drains  uint64 // number of the newest drain
+	held    held
+	route   *route
+	reading bool // a drain is fetching READ responses
+	waiters int  // on idle
+	idle    sync.Cond
+
+	// Guarded by the timers' lock; armed may be read without.
+	armed atomic.Int64 // mono.Time; 0 is not armed
+	pos   int
+
+	// Receiver only: what the ICRC check has seen.
+	icrcGood bool
+	icrcBad  uint32
+}
+
+// route is where a queue pair's packets go and how they are sealed. It is made
+// from one view and never changes.
+type route struct {
+	view    *qp.View
+	dst     netip.Addr
+	srcPort uint16
+	tos     uint8
+	headers roce.Headers
+}
+
+// currentRoute returns the route of the newest view. Locked.
+func (q *Queue) currentRoute() *route {
+	v := q.View()
+	if q.route == nil || q.route.view != v {
+		q.route = q.nic.newRoute(q.qpn, v)
+	}
+	return q.route
+}
+
+// ecnCapable is ECT(0) in the two ECN bits of the TOS, ecnMask both of them, which
+// set are CE.
+const (
+	ecnCapable = 2
+	ecnMask    = 3
+)
+
+func (n *NIC) newRoute(local roce.QPN, v *qp.View) *route {
+	r := &route{view: v, dst: v.Peer, tos: v.TrafficClass}
+	if r.tos&ecnMask == 0 && !n.cfg.NoECN {
+		r.tos |= ecnCapable
+	}
+	r.srcPort = n.conn.SourcePort(roce.SourcePort(v.FlowLabel, local, v.DestQPN))
+	r.headers = roce.Headers{
+		Src: n.local, Dst: v.Peer, SrcPort: r.srcPort, DstPort: roce.Port, Frag: roce.DontFragment,
+	}
+	return r
+}
+
+// PostSend posts work requests and sends what may leave, on the caller's
+// goroutine. The error is [ErrClosed] or a *qp.PostError.
+func (q *Queue) PostSend(wrs []qp.SendWR) error {
+	n := q.nic
+	if n.closing.Load() {
+		return ErrClosed
+	}
+	now := n.clock()
+	err := q.QP.PostSend(now, wrs)
+	n.flush(now, q)
+	return err
+}
+
+// PostRecv posts receives. The error is [ErrClosed] or a *qp.PostError.
+func (q *Queue) PostRecv(wrs []qp.RecvWR) error {
+	if q.nic.closing.Load() {
+		return ErrClosed
+	}
+	drain, err := q.QP.PostRecv(wrs)
+	if drain {
+		q.nic.flush(q.nic.clock(), q)
+	}
+	return err
+}
+
+// Modify changes attributes and state, see qp.QP.Modify.
+func (q *Queue) Modify(attr *qp.Attr, mask qp.AttrMask) error {
+	if q.nic.closing.Load() {
+		return ErrClosed
+	}
+	now := q.nic.clock()
+	if err := q.QP.Modify(now, attr, mask); err != nil {
+		return err
+	}
+	q.nic.flush(now, q)
+	return nil
+}
+
+// Close destroys the queue pair: its number stops existing, completions that were
+// not given yet are dropped. Closing twice is fine.
+func (q *Queue) Close() {
+	if q.nic.qps.remove(q) {
+		q.nic.retire(q)
+	}
+}
+
+// Deadline returns when the queue pair wants to be looked at; 0 is never.
+func (q *Queue) Deadline() mono.Time {
+	q.Lock()
+	defer q.Unlock()
+	return q.QP.Deadline()
+}

@@ -1,0 +1,194 @@
+package nic
+
+import (
+	"sync"
+
+	"github.com/gohixl/hixl/device"
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/qp"
+	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/transport"
+)
+
+// Sizes of a receive batch.
+const (
+	rxBatchBytes = 1 << 20
+	rxMinSlots   = 8
+	rxMaxSlots   = 64
+)
+
+// receiver reads the transport and feeds queue pairs. Everything below mu belongs
+// to who holds it: the receive goroutine, a waiting application that makes
+// progress, or the owner of a stepped NIC.
+type receiver struct {
+	nic *NIC
+
+	mu      sync.Mutex
+	slots   []transport.Rx
+	pkt     roce.Packet
+	send    *sender
+	touched []*Queue
+	batch   uint64 // number of the batch
+	counts  rxCounts
+
+	// The queue pair whose lock is held, so that a run of packets for one locks
+	// once.
+	locked *Queue
+	vec    [1]device.Vec
+}
+
+func newReceiver(n *NIC) *receiver {
+	size := max(n.conn.Caps().RxBuf, 1)
+	slots := min(max(rxBatchBytes/size, rxMinSlots), rxMaxSlots)
+	return &receiver{nic: n, slots: transport.NewBatch(n.conn, slots), send: newSender(n)}
+}
+
+// poll handles one batch without blocking and returns how many slots it filled.
+// The caller holds mu.
+func (r *receiver) poll(clock func() mono.Time) (int, error) {
+	got, err := r.nic.conn.ReadBatch(r.slots, false)
+	if got == 0 {
+		return 0, err
+	}
+	now := clock()
+	r.batch++
+	for i := range r.slots[:got] {
+		r.datagram(now, &r.slots[i])
+	}
+	r.unlock()
+	r.counts.flush(&r.nic.counters)
+	r.send.flush(now, r.touched...)
+	clear(r.touched)
+	r.touched = r.touched[:0]
+	return got, err
+}
+
+// datagram handles the packets of one slot.
+func (r *receiver) datagram(now mono.Time, rx *transport.Rx) {
+	if rx.Dst != r.nic.local {
+		r.counts.drops[DropAddress] += uint64(rx.Packets())
+		r.counts.dropped = true
+		return
+	}
+	h := roce.Headers{
+		Src: rx.Src, Dst: rx.Dst, SrcPort: rx.SrcPort, DstPort: roce.Port, ID: rx.ID, Frag: rx.Frag,
+	}
+	if !rx.HaveID {
+		h.Frag = roce.DontFragment
+	}
+	for i := range rx.Packets() {
+		b := rx.Packet(i)
+		if !rx.HaveID {
+			h.ID = uint16(i) // the likely one
+		}
+		if q, v := r.judge(b, rx, &h); q != nil {
+			r.counts.packets++
+			r.counts.bytes += uint64(len(b))
+			r.deliver(now, q, v, rx.TOS)
+		}
+	}
+}
+
+// deliver gives the packet, which is in order, to its queue pair.
+func (r *receiver) deliver(now mono.Time, q *Queue, v *qp.View, tos uint8) {
+	p := &r.pkt
+	r.lock(q)
+	if p.Opcode.IsRequest() && p.Opcode != roce.OpReadRequest {
+		r.readsFirst(now, q)
+	}
+	w, ok := q.Accept(now, p, v)
+	if !ok {
+		r.counts.drop(DropState)
+		return
+	}
+	if tos&ecnMask == ecnMask && len(p.Payload) > 0 {
+		q.Congested(now)
+	}
+	r.perform(now, q, &w)
+	if q.touched != r.batch {
+		q.touched = r.batch
+		r.touched = append(r.touched, q)
+	}
+}
+
+// lock takes the lock of q and gives back that of the one before.
+func (r *receiver) lock(q *Queue) {
+	if r.locked == q {
+		return
+	}
+	r.unlock()
+	q.Lock()
+	r.locked = q
+}
+
+func (r *receiver) unlock() {
+	if r.locked != nil {
+		r.locked.Unlock()
+		r.locked = nil
+	}
+}
+
+// readsInOrder bounds the bytes of READ responses that are sent before a request
+// behind them takes effect. Longer READs are fetched lazily, which the protocol
+// allows where no fence is set (§3.8).
+const readsInOrder = 16 << 20
+
+// readsFirst lets the READs that a queue pair has accepted read their memory
+// before a later request changes it.
+func (r *receiver) readsFirst(now mono.Time, q *Queue) {
+	for budget := readsInOrder; budget > 0 && (q.ReadsPending() || q.reading); {
+		if !q.BeginDrain() {
+			q.waiters++
+			q.idle.Wait()
+			q.waiters--
+			continue
+		}
+		q.EndDrain(false) // the sender begins it again
+		before := r.nic.counters.txBytes.Load()
+		r.unlock()
+		r.send.flush(now, q)
+		r.lock(q)
+		sent := int(r.nic.counters.txBytes.Load() - before)
+		if sent == 0 {
+			return
+		}
+		budget -= sent
+	}
+}
+
+// run receives until the transport is closed.
+func (r *receiver) run() {
+	for {
+		if err := r.nic.conn.WaitRead(); err != nil {
+			r.nic.stopped(err)
+			return
+		}
+		if err := r.drainSocket(); err != nil {
+			r.nic.stopped(err)
+			return
+		}
+	}
+}
+
+// drainSocket handles batches until the transport has nothing.
+func (r *receiver) drainSocket() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		n, err := r.poll(r.nic.clock)
+		if err != nil || n < len(r.slots) {
+			return err
+		}
+	}
+}
+
+// Progress handles one batch of packets if nobody else is receiving, and reports
+// whether there was one. It is the hook for completion queues.
+func (n *NIC) Progress() bool {
+	if !n.rx.mu.TryLock() {
+		return false
+	}
+	defer n.rx.mu.Unlock()
+	got, err := n.rx.poll(n.clock)
+	return got > 0 && err == nil
+}

@@ -1,0 +1,166 @@
+package nic
+
+import (
+	"time"
+
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/qp"
+)
+
+// Start begins the NIC's two goroutines. A NIC that was started is not polled.
+func (n *NIC) Start() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.started || n.closing.Load() {
+		return
+	}
+	n.started = true
+	n.group.Go(n.rx.run)
+	n.group.Go(n.serve)
+}
+
+// serve looks after timers and late memory until Close. With nothing to wait for
+// it costs nothing.
+func (n *NIC) serve() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		now := n.clock()
+		n.service(now)
+		if next := n.Next(); !next.IsZero() {
+			timer.Reset(max(next.Sub(now), 0))
+		} else {
+			timer.Stop()
+		}
+		select {
+		case <-n.wake:
+		case <-timer.C:
+		case <-n.quit:
+			return
+		}
+	}
+}
+
+// service deals with everything that is due and reports whether anything was.
+func (n *NIC) service(now mono.Time) bool {
+	n.svcMu.Lock()
+	defer n.svcMu.Unlock()
+	qs := n.due[:0]
+	n.over = n.late.take(n.over[:0])
+	for _, op := range n.over {
+		q := op.q
+		q.Lock()
+		n.finish(now, op)
+		q.Unlock()
+		if k := len(qs); k == 0 || qs[k-1] != q {
+			qs = append(qs, q)
+		}
+	}
+	clear(n.over)
+	fired := len(qs)
+	qs = n.timers.due(now, qs)
+	for _, q := range qs[fired:] {
+		q.Lock()
+		q.Expire(now)
+		q.Unlock()
+	}
+	n.mu.Lock()
+	qs = append(qs, n.deferred...)
+	clear(n.deferred)
+	n.deferred = n.deferred[:0]
+	n.mu.Unlock()
+	n.svc.flush(now, qs...)
+	worked := len(qs) > 0
+	clear(qs)
+	n.due = qs[:0]
+	return worked
+}
+
+// Poll lets a stepped NIC do what there is to do at now, without blocking: one
+// batch of packets, late memory, timers. It reports whether there was anything.
+func (n *NIC) Poll(now mono.Time) (worked bool) {
+	n.rx.mu.Lock()
+	got, _ := n.rx.poll(func() mono.Time { return now })
+	n.rx.mu.Unlock()
+	return n.service(now) || got > 0
+}
+
+// Next returns when a stepped NIC wants to be polled next if no packet arrives
+// before; 0 is never. It may be early.
+func (n *NIC) Next() mono.Time {
+	if n.late.waiting() {
+		return n.clock()
+	}
+	return n.timers.next()
+}
+
+// Timing of Close.
+const (
+	closeWait = time.Second          // for late memory to finish
+	closeStep = 2 * time.Millisecond // between two looks
+)
+
+// Close moves all queue pairs to the error state, flushes what is outstanding,
+// closes the transport and waits for the goroutines. Work whose bytes are still
+// on their way into late memory is waited for, up to a second. Closing twice is
+// fine. Regions stay the application's to deregister.
+func (n *NIC) Close() error {
+	if n.closing.Swap(true) {
+		<-n.quit
+		n.group.Wait()
+		return nil
+	}
+	now := n.clock()
+	n.qps.all(func(q *Queue) { n.shut(now, q) })
+	n.settleLate()
+	n.qps.all(func(q *Queue) { q.Close() })
+	err := n.conn.Close()
+	close(n.quit)
+	n.group.Wait()
+	n.late.close()
+	n.release(n.clock())
+	return err
+}
+
+// shut flushes one queue pair.
+func (n *NIC) shut(now mono.Time, q *Queue) {
+	if q.State() == qp.Reset {
+		return
+	}
+	if q.QP.Modify(now, &qp.Attr{State: qp.Err}, qp.MaskState) == nil {
+		n.flush(now, q)
+	}
+}
+
+// settleLate waits until no bytes are on their way, if somebody will tell.
+func (n *NIC) settleLate() {
+	n.mu.Lock()
+	started := n.started
+	n.mu.Unlock()
+	for waited := time.Duration(0); started && n.late.inProgress() > 0 && waited < closeWait; waited += closeStep {
+		time.Sleep(closeStep)
+	}
+}
+
+// release gives back what nobody uses any more.
+func (n *NIC) release(now mono.Time) {
+	for _, op := range n.late.take(nil) {
+		q := op.q
+		q.Lock()
+		n.finish(now, op)
+		q.Unlock()
+	}
+	n.svcMu.Lock()
+	n.svc.free()
+	n.svcMu.Unlock()
+	n.rx.mu.Lock()
+	n.rx.send.free()
+	n.rx.mu.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	for _, s := range n.senders {
+		s.free()
+	}
+	n.senders = nil
+}

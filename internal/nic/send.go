@@ -1,0 +1,298 @@
+package nic
+
+import (
+	"github.com/gohixl/hixl/device"
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/rc"
+)
+
+// Sizes of what one drain of one queue pair gives, and of the staging buffer, in
+// which several fit.
+const (
+	batchPackets = 256
+	batchBytes   = 256 << 10
+	stageBytes   = 2 * batchBytes
+)
+
+// sender drains queue pairs and writes their packets. It belongs to one goroutine
+// at a time: the receiver has one, the service goroutine has one, and whoever
+// posts borrows one.
+type sender struct {
+	nic   *NIC
+	batch *rc.Batch
+	stage stage
+	free  func() // of the stage's pages
+
+	todo    []*Queue  // to be drained
+	jobs    []job     // drained, their packets in the stage
+	records []record  // of the drain being built
+	fetches []fetched // of all jobs
+	vec     [1]device.Vec
+	// patience is how many rounds a flush goes on when others keep adding work;
+	// then the service goroutine takes over. 0 is without end.
+	patience int
+}
+
+// postPatience keeps a posting application from serving its peers for good.
+const postPatience = 16
+
+// job is a queue pair whose drain this sender holds until the packets have left.
+type job struct {
+	q       *Queue
+	gen     uint32
+	drains  uint64 // newest drain when it was taken
+	more    bool
+	fetches int // first of its own; they reach to those of the next job
+	fail    bool
+}
+
+// record is a packet between the two passes of a drain.
+type record struct {
+	out   *rc.Out
+	pkt   []byte      // in the stage, or in entry
+	id    uint16      // IPv4 identification
+	entry *heldPacket // nil when it is in the stage
+	late  bool        // its spans cannot be read directly
+	undo  mark        // the stage before it
+}
+
+// fetched is a payload that has been read, or could not be.
+type fetched struct {
+	token   uint64
+	outcome rc.Outcome
+	held    bool
+	entry   *heldPacket
+	dead    bool // a payload before it could not be read
+}
+
+func newSender(n *NIC) *sender {
+	s := &sender{nic: n, batch: rc.NewBatch(batchPackets, batchBytes)}
+	s.stage.buf, s.free = pages(stageBytes)
+	return s
+}
+
+// flush drains the queue pairs until they have nothing more to say, or until
+// somebody else does it.
+func (s *sender) flush(now mono.Time, qs ...*Queue) {
+	s.todo = append(s.todo, qs...)
+	for round := 1; len(s.todo) > 0; round++ {
+		if s.patience > 0 && round > s.patience && s.nic.later(s.todo) {
+			clear(s.todo)
+			s.todo = s.todo[:0]
+			return
+		}
+		taken := 0
+		s.stage.trains = s.nic.trains()
+		for taken < len(s.todo) && s.stage.room() >= batchBytes {
+			s.take(now, s.todo[taken])
+			taken++
+		}
+		rest := copy(s.todo, s.todo[taken:])
+		clear(s.todo[rest:])
+		s.todo = s.todo[:rest]
+		if s.stage.packets > 0 {
+			s.write()
+		}
+		s.settleAll(now)
+	}
+}
+
+// take drains one queue pair into the stage.
+func (s *sender) take(now mono.Time, q *Queue) {
+	q.Lock()
+	if !q.BeginDrain() {
+		q.Unlock()
+		return
+	}
+	j := job{q: q, gen: q.Gen(), fetches: len(s.fetches)}
+	r := q.currentRoute()
+	before := s.stage.packets
+	full := s.release(q, r)
+	s.batch.Reset()
+	if q.held.room() && !full {
+		q.drains++
+		j.more = q.Drain(now, s.batch, q.drains)
+		s.lay(q, r)
+	} else {
+		q.Collect(q.drains, false)
+		j.more = full
+	}
+	j.drains = q.drains
+	if len(s.records) == 0 && s.stage.packets == before {
+		s.settle(now, &j, nil)
+		q.Unlock()
+		return
+	}
+	q.Unlock()
+	s.fill(r, &j)
+	s.jobs = append(s.jobs, j)
+}
+
+// release moves held packets that are complete to the stage, and reports whether
+// the stage was full before they all were. Locked.
+func (s *sender) release(q *Queue, r *route) (full bool) {
+	for q.held.ready() {
+		if s.stage.room() < batchBytes+maxPacket {
+			return true
+		}
+		e := q.held.pop()
+		if !e.dead && e.gen == q.Gen() {
+			pkt, id := s.stage.place(q, r, e.tos, len(e.buf))
+			copy(pkt, e.buf)
+			seal(r.headers, pkt, id)
+		}
+		s.nic.spare.put(e)
+	}
+	return false
+}
+
+// lay is the first pass over a drain, under the lock: it gives every packet its
+// place and writes what is only valid here, headers and inline data.
+func (s *sender) lay(q *Queue, r *route) {
+	s.records = s.records[:0]
+	holding := !q.held.empty()
+	for i := range s.batch.Len() {
+		o := s.batch.At(i)
+		rec := record{out: o, undo: s.stage.mark(), late: o.Token != 0 && !direct(s.batch.Spans(o))}
+		holding = holding || rec.late
+		tos := tosOf(o, r)
+		if holding {
+			rec.entry = s.hold(q, o, tos)
+			rec.pkt = rec.entry.buf
+			if rec.late {
+				q.Hold(o.Token)
+			}
+		} else {
+			rec.pkt, rec.id = s.stage.place(q, r, tos, o.Size())
+		}
+		h := copy(rec.pkt, o.Header())
+		copy(rec.pkt[h:], o.Inline)
+		q.reading = q.reading || o.Token != 0 && opcodeOf(o).IsResponse()
+		s.records = append(s.records, rec)
+	}
+}
+
+// hold appends a packet to the queue pair's FIFO.
+func (s *sender) hold(q *Queue, o *rc.Out, tos uint8) *heldPacket {
+	e := s.nic.spare.get(o.Size())
+	e.drain, e.gen, e.tos = q.drains, q.Gen(), tos
+	q.held.push(e)
+	return e
+}
+
+func opcodeOf(o *rc.Out) roce.Opcode { return roce.Opcode(o.Header()[0]) }
+
+// cnpTOS is DSCP 48 and ECT(0), as hardware sends CNPs (§1.11).
+const cnpTOS = 48<<2 | ecnCapable
+
+func tosOf(o *rc.Out, r *route) uint8 {
+	if opcodeOf(o) == roce.OpCNP {
+		return cnpTOS
+	}
+	return r.tos
+}
+
+// direct reports whether the CPU can address all spans.
+func direct(spans []mr.Span) bool {
+	for i := range spans {
+		if spans[i].Region.Bytes() == nil && spans[i].Region.Len() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fill is the second pass, outside the lock: payloads are read and packets
+// sealed. When a payload cannot be read, what follows of the drain is dropped:
+// the peer would see a gap.
+func (s *sender) fill(r *route, j *job) {
+	for i := range s.records {
+		rec := &s.records[i]
+		if o := s.read(rec, j); o != rc.Done {
+			s.abandon(i)
+			return
+		}
+		if rec.entry == nil {
+			seal(r.headers, rec.pkt, rec.id)
+		}
+	}
+}
+
+// read gets the payload of a packet and notes for settle how that ended, unless
+// memory will tell later.
+func (s *sender) read(rec *record, j *job) rc.Outcome {
+	o := rec.out
+	at := len(o.Header())
+	payload := rec.pkt[at : at+int(o.Len)]
+	clear(rec.pkt[at+int(o.Len) : len(rec.pkt)-roce.ICRCLen]) // the pad (R1)
+	outcome := rc.Done
+	switch spans := s.batch.Spans(o); {
+	case rec.late:
+		return s.readLate(rec, j, spans, payload)
+	case o.Token != 0:
+		outcome = gather(payload, spans)
+	}
+	if o.Token != 0 || rec.entry != nil {
+		s.fetches = append(s.fetches, fetched{token: o.Token, outcome: outcome, entry: rec.entry})
+	}
+	return outcome
+}
+
+// gather copies directly addressable spans to dst.
+func gather(dst []byte, spans []mr.Span) rc.Outcome {
+	for i := range spans {
+		if !spans[i].Acquire() {
+			return rc.Revoked
+		}
+		n := copy(dst, spans[i].Bytes())
+		dst = dst[n:]
+		spans[i].Release()
+	}
+	return rc.Done
+}
+
+// readLate starts to read spans of memory that may finish later.
+func (s *sender) readLate(rec *record, j *job, spans []mr.Span, dst []byte) rc.Outcome {
+	n := s.nic
+	op := n.late.begin(j.q, j.gen, opFetch, rec.out.Token)
+	op.entry = rec.entry
+	outcome := rc.Done
+	for i := range spans {
+		if !spans[i].Acquire() {
+			outcome = rc.Revoked
+			break
+		}
+		op.spans = append(op.spans, spans[i])
+		s.vec[0] = device.Vec{Off: spans[i].Off, B: dst[:spans[i].Len]}
+		dst = dst[spans[i].Len:]
+		n.late.add(op)
+		done, err := spans[i].Region.Memory().ReadV(s.vec[:], op.id(), n)
+		if done {
+			n.late.end(op, outcomeOf(err)) // the issuer's own call is still pending
+		}
+	}
+	if !n.late.end(op, outcome) {
+		return rc.Done // or what the memory will say
+	}
+	outcome = op.outcome
+	s.fetches = append(s.fetches, fetched{token: op.token, outcome: outcome, held: true, entry: rec.entry})
+	op.release()
+	n.late.put(op)
+	return outcome
+}
+
+// abandon drops the packets of the drain after record i, whose payload could not
+// be read, and i itself.
+func (s *sender) abandon(i int) {
+	if s.records[i].entry == nil {
+		s.stage.undo(s.records[i].undo)
+	}
+	for k := i + 1; k < len(s.records); k++ {
+		rec := &s.records[k]
+		if rec.out.Token != 0 || rec.entry != nil {
+			s.fetches = append(s.fetches, fetched{token: rec.out.Token, held: rec.late, entry: rec.entry, dead: true})
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package nic
+
+import (
+	"errors"
+	"net"
+
+	"github.com/gohixl/hixl/cq"
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/transport"
+)
+
+// write sends what the stage holds. What cannot be sent is lost, as on any wire,
+// and comes again by retransmission (R18, R19), unless it is larger than the path
+// takes, which no retransmission cures.
+func (s *sender) write() {
+	s.count()
+	for at := 0; at < len(s.stage.txs); {
+		k, err := s.nic.conn.WriteBatch(s.stage.txs[at:])
+		at += k
+		var big *transport.MTUError
+		switch {
+		case err == nil || errors.Is(err, net.ErrClosed):
+			return
+		case errors.Is(err, transport.ErrTrainsOff):
+			s.nic.trainsOff()
+			s.stage.split(at)
+			at = 0
+			continue
+		case errors.As(err, &big):
+			s.tooBig(s.stage.meta[at].q, err)
+		default:
+			s.nic.log.Debug("packet not sent", "error", err)
+		}
+		s.nic.counters.sendErrors.Add(uint64(s.stage.txs[at].Packets()))
+		at++
+	}
+}
+
+func (s *sender) count() {
+	c := &s.nic.counters
+	c.txPackets.Add(uint64(s.stage.packets))
+	c.txBytes.Add(uint64(s.stage.used))
+	trains := 0
+	for i := range s.stage.txs {
+		if s.stage.txs[i].IsTrain() {
+			trains++
+		}
+	}
+	if trains > 0 {
+		c.txTrains.Add(uint64(trains))
+	}
+}
+
+// tooBig makes the queue pair fail when its job is settled.
+func (s *sender) tooBig(q *Queue, err error) {
+	for i := range s.jobs {
+		if j := &s.jobs[i]; j.q == q && !j.fail {
+			j.fail = true
+			s.nic.log.Warn("queue pair fails: its packets are too large for the path", "qpn", uint32(q.qpn), "error", err)
+		}
+	}
+}
+
+// settleAll gives the jobs' queue pairs back, now that their packets have left.
+func (s *sender) settleAll(now mono.Time) {
+	for i := range s.jobs {
+		j := &s.jobs[i]
+		end := len(s.fetches)
+		if i+1 < len(s.jobs) {
+			end = s.jobs[i+1].fetches
+		}
+		j.q.Lock()
+		s.settle(now, j, s.fetches[j.fetches:end])
+		j.q.Unlock()
+	}
+	clear(s.jobs)
+	clear(s.fetches)
+	clear(s.records)
+	s.jobs, s.fetches, s.records = s.jobs[:0], s.fetches[:0], s.records[:0]
+	s.batch.Reset()
+	s.stage.reset()
+}
+
+// settle ends a drain: the engine learns what was read, completions are
+// published, the timer is armed. When there is more to do the queue pair goes
+// back to the list. Locked.
+func (s *sender) settle(now mono.Time, j *job, fetches []fetched) {
+	q := j.q
+	for i := range fetches {
+		f := &fetches[i]
+		if f.entry != nil {
+			f.entry.ready = true
+			f.entry.dead = f.entry.dead || f.dead
+			if f.outcome != rc.Done {
+				q.held.kill(f.entry)
+			}
+		}
+		if f.token != 0 {
+			q.Fetched(now, j.gen, f.token, f.outcome, f.held)
+		}
+	}
+	if j.fail && j.gen == q.Gen() {
+		q.Fail(cq.StatusLocalQPOperation)
+	}
+	q.reading = false
+	q.Publish(q.held.left(j.drains))
+	if q.EndDrain(j.more) || q.held.ready() {
+		s.todo = append(s.todo, q)
+	} else if s.nic.timers.arm(q, q.QP.Deadline()) {
+		s.nic.kick()
+	}
+	if q.waiters > 0 {
+		q.idle.Broadcast()
+	}
+}
