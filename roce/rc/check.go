@@ -4,6 +4,7 @@ import (
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // fault is a fatal error of the responder: what the peer is told, and how the
@@ -29,41 +30,41 @@ func accessFault() fault {
 
 // acceptable applies the first rules of §4.3: opcode sequence, access flags,
 // and a depth that is not 0.
-func (s *responder) acceptable(op roce.Opcode, t traits) bool {
+func (s *responder) acceptable(op roce.Opcode, t wr.Traits) bool {
 	return s.inSequence(t) && s.allowed(op, t) && (t != 0 || len(s.res) > 0)
 }
 
 // rightLength applies the length rules of §1.9, and for WRITEs and READs those
 // that follow from the RETH.
-func (s *responder) rightLength(p *roce.Packet, t traits) bool {
+func (s *responder) rightLength(p *roce.Packet, t wr.Traits) bool {
 	if p.CheckLength(int(s.c.common.mtu)) != nil {
 		return false
 	}
-	if t&traitWrite != 0 {
+	if t&wr.TraitWrite != 0 {
 		return s.fitsWrite(t, p)
 	}
 	return p.Opcode != roce.OpReadRequest || p.RETH.Len <= MaxMessage
 }
 
 // inSequence is the rule of §4.5.
-func (s *responder) inSequence(t traits) bool {
+func (s *responder) inSequence(t wr.Traits) bool {
 	switch s.msg.kind {
 	case msgSend:
-		return t&traitSend != 0 && t&traitFirst == 0
+		return t&wr.TraitSend != 0 && t&wr.TraitFirst == 0
 	case msgWrite:
-		return t&traitWrite != 0 && t&traitFirst == 0
+		return t&wr.TraitWrite != 0 && t&wr.TraitFirst == 0
 	default:
-		return t == 0 || t&traitFirst != 0
+		return t == 0 || t&wr.TraitFirst != 0
 	}
 }
 
 // allowed checks the queue pair's access flags: an operation that is not enabled
 // is an invalid request, not an access error (§4.3).
-func (s *responder) allowed(op roce.Opcode, t traits) bool {
+func (s *responder) allowed(op roce.Opcode, t wr.Traits) bool {
 	switch {
-	case t&traitSend != 0:
+	case t&wr.TraitSend != 0:
 		return true
-	case t&traitWrite != 0 || op == roce.OpAtomicWrite:
+	case t&wr.TraitWrite != 0 || op == roce.OpAtomicWrite:
 		return s.access&mr.RemoteWrite != 0
 	case op == roce.OpReadRequest:
 		return s.access&mr.RemoteRead != 0
@@ -75,16 +76,16 @@ func (s *responder) allowed(op roce.Opcode, t traits) bool {
 
 // fitsWrite compares a WRITE packet with what its RETH announced: First and
 // Middle must leave something, Last and Only nothing (§1.9, §4.11).
-func (s *responder) fitsWrite(t traits, p *roce.Packet) bool {
+func (s *responder) fitsWrite(t wr.Traits, p *roce.Packet) bool {
 	length, got := s.msg.length, s.msg.received
-	if t&traitFirst != 0 {
+	if t&wr.TraitFirst != 0 {
 		if p.RETH.Len > MaxMessage {
 			return false
 		}
 		length, got = uint64(p.RETH.Len), 0
 	}
 	left, n := length-got, uint64(len(p.Payload))
-	if t&traitLast != 0 {
+	if t&wr.TraitLast != 0 {
 		return n == left
 	}
 	return n < left

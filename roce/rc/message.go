@@ -7,61 +7,17 @@ import (
 	"github.com/gohixl/hixl/roce/wr"
 )
 
-// traits of the packets of SENDs and WRITEs, by the low five bits of the opcode.
-type traits uint8
-
-const (
-	traitSend traits = 1 << iota
-	traitWrite
-	traitFirst // begins a message
-	traitLast  // ends one
-	traitImm
-	traitInv
-)
-
-var messageTraits = [32]traits{
-	roce.OpSendFirst:    traitSend | traitFirst,
-	roce.OpSendMiddle:   traitSend,
-	roce.OpSendLast:     traitSend | traitLast,
-	roce.OpSendLastImm:  traitSend | traitLast | traitImm,
-	roce.OpSendOnly:     traitSend | traitFirst | traitLast,
-	roce.OpSendOnlyImm:  traitSend | traitFirst | traitLast | traitImm,
-	roce.OpSendLastInv:  traitSend | traitLast | traitInv,
-	roce.OpSendOnlyInv:  traitSend | traitFirst | traitLast | traitInv,
-	roce.OpWriteFirst:   traitWrite | traitFirst,
-	roce.OpWriteMiddle:  traitWrite,
-	roce.OpWriteLast:    traitWrite | traitLast,
-	roce.OpWriteLastImm: traitWrite | traitLast | traitImm,
-	roce.OpWriteOnly:    traitWrite | traitFirst | traitLast,
-	roce.OpWriteOnlyImm: traitWrite | traitFirst | traitLast | traitImm,
-}
-
-func traitsOf(op roce.Opcode) traits { return messageTraits[op&31] }
-
-// isMessage reports whether op is a packet of a SEND or WRITE.
-func isMessage(op roce.Opcode) bool { return traitsOf(op) != 0 }
-
-// takesReceive reports whether the packet needs a receive work request that its
-// message does not hold yet (§4.6, §4.7).
-func (t traits) takesReceive() bool {
-	if t&traitSend != 0 {
-		return t&traitFirst != 0
-	}
-	return t&traitImm != 0
-}
-
 // messagePacket executes a checked packet of a SEND or WRITE.
 func (s *responder) messagePacket(p *roce.Packet) Work {
-	t := traitsOf(p.Opcode)
+	t := wr.TraitsOf(p.Opcode)
 	spans, f := s.target(t, p)
 	if f.set {
 		s.fail(f)
 		return Work{}
 	}
-	e := s.pend.push()
-	*e = placement{seq: s.accepted, npsn: 1, done: len(p.Payload) == 0, remote: t&traitWrite != 0}
+	e := s.pend.Push(placement{seq: s.accepted, npsn: 1, done: len(p.Payload) == 0, remote: t&wr.TraitWrite != 0})
 	s.msg.received += uint64(len(p.Payload))
-	if t&traitLast != 0 {
+	if t&wr.TraitLast != 0 {
 		s.endMessage(e, t, p)
 	}
 	s.accepted++
@@ -71,7 +27,7 @@ func (s *responder) messagePacket(p *roce.Packet) Work {
 		return Work{}
 	}
 	s.outstanding++
-	return Work{Kind: WorkPlace, Token: tokenPlace | s.pend.last(), Spans: spans, Data: p.Payload}
+	return Work{Kind: WorkPlace, Token: tokenPlace | (s.pend.Tail - 1), Spans: spans, Data: p.Payload}
 }
 
 // take gets the next receive work request.
@@ -82,15 +38,15 @@ func (s *responder) take() bool {
 
 // target opens a message if the packet begins one and returns where its payload
 // goes.
-func (s *responder) target(t traits, p *roce.Packet) ([]mr.Span, fault) {
+func (s *responder) target(t wr.Traits, p *roce.Packet) ([]mr.Span, fault) {
 	n := uint64(len(p.Payload))
-	if t&traitSend != 0 {
-		if t&traitFirst != 0 {
+	if t&wr.TraitSend != 0 {
+		if t&wr.TraitFirst != 0 {
 			s.msg = message{kind: msgSend, holdsRecv: true}
 		}
 		return s.sendTarget(n)
 	}
-	if t&traitFirst != 0 {
+	if t&wr.TraitFirst != 0 {
 		s.msg = message{kind: msgWrite, holdsRecv: s.msg.holdsRecv, length: uint64(p.RETH.Len)}
 		if p.RETH.Len > 0 { // §4.11: without bytes neither key nor address matter
 			span, err := s.pd.Remote(p.RETH.RKey, p.RETH.VA, p.RETH.Len, mr.RemoteWrite)
@@ -117,34 +73,22 @@ func (s *responder) sendTarget(n uint64) ([]mr.Span, fault) {
 }
 
 // endMessage notes what happens once the last packet's bytes are in memory.
-func (s *responder) endMessage(e *placement, t traits, p *roce.Packet) {
+func (s *responder) endMessage(e *placement, t wr.Traits, p *roce.Packet) {
 	e.message = true
 	if s.msg.holdsRecv {
 		e.receive = true
-		e.invalidate = t&traitInv != 0
+		e.invalidate = t&wr.TraitInv != 0
 		e.wc = s.receiveCompletion(t, p)
 	}
 	s.msg = message{}
 }
 
-func (s *responder) receiveCompletion(t traits, p *roce.Packet) cq.Completion {
-	wc := cq.Completion{
-		WRID: s.recv.ID, Opcode: cq.OpRecv, QPN: s.c.common.lqpn, SrcQP: s.c.common.rqpn,
-		ByteLen: uint32(s.msg.received), Peer: s.c.common.peer,
-	}
-	if t&traitWrite != 0 {
-		wc.Opcode, wc.ByteLen = cq.OpRecvWriteImm, uint32(s.msg.length) // R7
-	}
-	if t&traitImm != 0 {
-		wc.Flags |= cq.WithImm
-		wc.Imm = p.Imm
-	}
-	if t&traitInv != 0 {
-		wc.Flags |= cq.WithInv
-		wc.InvKey = p.InvKey
-	}
-	if p.SE {
-		wc.Flags |= cq.Solicited
+func (s *responder) receiveCompletion(t wr.Traits, p *roce.Packet) cq.Completion {
+	c := &s.c.common
+	wc := wr.ReceiveCompletion(t, p, s.recv.ID, uint32(s.msg.received))
+	wc.QPN, wc.SrcQP, wc.Peer = c.lqpn, c.rqpn, c.peer
+	if t&wr.TraitWrite != 0 {
+		wc.ByteLen = uint32(s.msg.length) // R7
 	}
 	return wc
 }

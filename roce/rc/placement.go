@@ -20,39 +20,13 @@ type placement struct {
 	wc         cq.Completion
 }
 
-// placements is a ring of them that grows to the bound its owner keeps.
-type placements struct {
-	ring       []placement
-	head, tail uint64
-}
-
-func (q *placements) len() uint64 { return q.tail - q.head }
-
-// last is the index of the newest.
-func (q *placements) last() uint64 { return q.tail - 1 }
-
-func (q *placements) at(i uint64) *placement { return &q.ring[i&uint64(len(q.ring)-1)] }
-
-// push makes room for one more.
-func (q *placements) push() *placement {
-	if q.len() == uint64(len(q.ring)) {
-		grown := placements{ring: make([]placement, max(4, 2*len(q.ring))), head: q.head, tail: q.tail}
-		for i := q.head; i < q.tail; i++ {
-			*grown.at(i) = *q.at(i)
-		}
-		*q = grown
-	}
-	q.tail++
-	return q.at(q.tail - 1)
-}
-
 // committed notes the end of placement or atomic i and lets whatever waited for
 // it take effect.
 func (s *responder) committed(i uint64, o Outcome, result uint64) {
-	if i-s.pend.head >= s.pend.len() {
+	if !s.pend.Has(i) {
 		return
 	}
-	e := s.pend.at(i)
+	e := s.pend.At(i)
 	if e.done {
 		return
 	}
@@ -67,8 +41,8 @@ func (s *responder) committed(i uint64, o Outcome, result uint64) {
 // settle lets everything take effect that is complete and has nothing
 // incomplete before it.
 func (s *responder) settle() {
-	for s.pend.len() > 0 {
-		e := s.pend.at(s.pend.head)
+	for s.pend.Len() > 0 {
+		e := s.pend.At(s.pend.Head)
 		if !e.done {
 			return
 		}
@@ -77,7 +51,7 @@ func (s *responder) settle() {
 		} else {
 			s.effect(e)
 		}
-		s.pend.head++
+		s.pend.Pop()
 	}
 	if s.c.failed {
 		s.flushReceive()
@@ -167,7 +141,7 @@ func (s *responder) failEarly(f fault) {
 // flushReceive completes the receive that an unfinished message holds: with the
 // error if that message caused it, else flushed (§3.17).
 func (s *responder) flushReceive() {
-	if !s.msg.holdsRecv || s.pend.len() > 0 {
+	if !s.msg.holdsRecv || s.pend.Len() > 0 {
 		return
 	}
 	s.msg.holdsRecv = false

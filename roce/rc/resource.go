@@ -75,11 +75,10 @@ func (s *responder) readSpan(h roce.RETH) (mr.Span, bool) {
 
 // accept queues the effect of the newest resource.
 func (s *responder) accept(r *resource) *placement {
-	e := s.pend.push()
-	*e = placement{
+	e := s.pend.Push(placement{
 		seq: r.first, npsn: r.npsn, done: r.op == roce.OpReadRequest,
 		message: true, resource: true, remote: true, res: s.resNext - 1,
-	}
+	})
 	s.accepted += r.npsn
 	return e
 }
@@ -108,7 +107,7 @@ func (s *responder) atomic(p *roce.Packet) Work {
 	s.outstanding++
 	s.spans = append(s.spans[:0], span)
 	return Work{
-		Kind: WorkAtomic, Token: tokenPlace | s.pend.last(), Spans: s.spans,
+		Kind: WorkAtomic, Token: tokenPlace | (s.pend.Tail - 1), Spans: s.spans,
 		Op: p.Opcode, Operand: h.SwapAdd, Compare: h.Compare,
 	}
 }
@@ -132,8 +131,8 @@ func (s *responder) activate(i uint64) {
 func (s *responder) duplicate(p *roce.Packet, d int64) {
 	s.c.common.stats.Duplicates++
 	seq := s.accepted + uint64(d)
-	if t := traitsOf(p.Opcode); t != 0 {
-		if p.AckReq || t&traitLast != 0 {
+	if t := wr.TraitsOf(p.Opcode); t != 0 {
+		if p.AckReq || t&wr.TraitLast != 0 {
 			s.wantAck, s.dupAck = true, true
 		}
 		return

@@ -28,7 +28,7 @@ type responder struct {
 
 	msg         message
 	recv        Receive // taken by the message in progress, if msg.holdsRecv
-	pend        placements
+	pend        wr.Ring[placement]
 	outstanding int // placements and atomics not committed
 	held        int // READ response payloads still being fetched
 
@@ -103,7 +103,7 @@ func (s *responder) request(p *roce.Packet) Work {
 		}
 		return Work{}
 	}
-	if s.pend.len() >= s.maxPending {
+	if s.pend.Len() >= s.maxPending {
 		s.c.common.stats.DroppedBusy++
 		return Work{}
 	}
@@ -114,12 +114,12 @@ func (s *responder) request(p *roce.Packet) Work {
 // expected checks a packet with the expected PSN in the order of §4.3 and
 // executes it. Keys and bounds are checked as it is executed.
 func (s *responder) expected(p *roce.Packet) Work {
-	t := traitsOf(p.Opcode)
+	t := wr.TraitsOf(p.Opcode)
 	if !s.acceptable(p.Opcode, t) {
 		s.fail(invalidFault())
 		return Work{}
 	}
-	if t.takesReceive() {
+	if t.TakesReceive() {
 		if !s.take() {
 			s.nak = nakRNR
 			return Work{}
