@@ -156,6 +156,8 @@ func TestRulesBite(t *testing.T) {
 		{"upward", "mr/a.go", `import "` + module + `/qp"`, "mr may import of this module: device"},
 		{"to the root", "internal/nic/a.go", `import "` + module + `"`, "internal/nic may import"},
 		{"downward", "mr/a.go", `import "` + module + `/device"`, ""},
+		{"a test package upward", "mr/mrtest/a.go", `import "` + module + `/qp"`, ""},
+		{"a test package in code", "internal/nic/a.go", `import "` + module + `/device/devicetest"`, "only tests"},
 		{"one backend to another", "device/ascend/a.go", `import "` + module + `/device/host"`, "device/ascend may import"},
 		{"no line in the table", "newthing/a.go", `import "` + module + `/roce"`, "no line for package newthing"},
 		{"cgo", "transport/udp/a.go", `import "C"`, "cgo"},

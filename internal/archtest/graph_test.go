@@ -40,13 +40,11 @@ var graph = map[string][]string{
 	"transport":     {"roce"},
 	"transport/*":   {"transport", "roce", "internal/mono"},
 	"internal/nic":  belowNIC,
-	// A fabric of NICs on a simulated network, for tests.
-	"internal/nic/nictest": append([]string{"internal/nic", "transport/sim", "device/host", "device/devicetest"}, belowNIC...),
-	".":                    belowHub,
-	"dsync":                {"."},
-	"engine":               {"."},
-	"interop":              {"."},
-	"bench":                append([]string{"transport/faults"}, belowAll...),
+	".":             belowHub,
+	"dsync":         {"."},
+	"engine":        {"."},
+	"interop":       {"."},
+	"bench":         append([]string{"transport/faults"}, belowAll...),
 
 	"internal/archtest": nil,
 	"internal/hostinfo": {"roce"},
