@@ -50,9 +50,9 @@ func parseBaseline(s string) (Baseline, error) {
 	}
 }
 
-// Faults are the probabilities, 0 to 1, with which each packet that a NIC sends
-// or receives is lost, kept back behind later ones, doubled or damaged. They
-// are injected between NIC and socket on both sides.
+// Faults are the probabilities, 0 to [MaxFault], with which each packet that a
+// NIC sends is lost, kept back behind later ones, doubled or damaged. They are
+// injected between NIC and socket on both sides.
 type Faults struct {
 	Loss      float64 `json:"loss"`
 	Reorder   float64 `json:"reorder"`

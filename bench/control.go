@@ -26,7 +26,7 @@ type control struct {
 }
 
 // call asks one question. An error of the peer's comes back as *PeerError, a
-// failed verification as *Mismatch.
+// failed verification as *MismatchError.
 func (c *control) call(ctx context.Context, req *request) (*response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("no answer to %q in %v", req.Do, callTimeout))
 	defer cancel()

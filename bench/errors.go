@@ -32,9 +32,9 @@ func (e *FlagError) Error() string {
 // Unwrap returns [ErrFlag].
 func (e *FlagError) Unwrap() error { return ErrFlag }
 
-// Mismatch is a byte or a counter that is not what was sent. It unwraps to
+// MismatchError is a byte or a counter that is not what was sent. It unwraps to
 // [ErrVerify].
-type Mismatch struct {
+type MismatchError struct {
 	// Op and Size name the cell, Round counts from 0.
 	Op    string `json:"op"`
 	Size  int    `json:"size"`
@@ -53,7 +53,7 @@ type Mismatch struct {
 }
 
 // Error names operation, size, place, what was expected and what was found.
-func (m *Mismatch) Error() string {
+func (m *MismatchError) Error() string {
 	s := fmt.Sprintf("verification failed: %s of %d bytes, round %d, %s's memory: ", m.Op, m.Size, m.Round+1, m.Side)
 	if m.Detail != "" {
 		return s + m.Detail
@@ -66,7 +66,7 @@ func (m *Mismatch) Error() string {
 }
 
 // Unwrap returns [ErrVerify].
-func (m *Mismatch) Unwrap() error { return ErrVerify }
+func (m *MismatchError) Unwrap() error { return ErrVerify }
 
 // PeerError is a peer that died or hung up. It unwraps to [ErrPeer] and to Err.
 type PeerError struct {

@@ -100,7 +100,7 @@ func (l *layout) verifySlot(dst []byte, key uint64, lane, slot int, s span) erro
 	}
 	src := uint64(l.src(lane, slot, laps))
 	if i, want := mismatch(dst[at:at+l.size], key, src); i >= 0 {
-		m := &Mismatch{Offset: at + i, Want: want, Got: dst[at+i]}
+		m := &MismatchError{Offset: at + i, Want: want, Got: dst[at+i]}
 		m.Stale = l.fromLapBefore(dst[at:at+l.size], i, key, lane, slot, laps)
 		return m
 	}
@@ -130,7 +130,7 @@ func (l *layout) fromLapBefore(b []byte, i int, key uint64, lane, slot int, lap 
 // clearFrom checks that b is zero from an offset on.
 func clearFrom(b []byte, from int) error {
 	if i := nonzero(b[from:]); i >= 0 {
-		return &Mismatch{Offset: from + i, Want: 0, Got: b[from+i]}
+		return &MismatchError{Offset: from + i, Want: 0, Got: b[from+i]}
 	}
 	return nil
 }

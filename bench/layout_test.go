@@ -42,7 +42,7 @@ func TestLayoutVerifies(t *testing.T) {
 		// Any byte that differs, in a message or outside, is found where it is.
 		i := rapid.IntRange(0, region-1).Draw(t, "flip")
 		dst[i] ^= 1
-		var m *Mismatch
+		var m *MismatchError
 		require.ErrorAs(t, l.verify(dst, 9, spans), &m)
 		require.Equal(t, i, m.Offset)
 		require.Equal(t, m.Want^1, m.Got)
@@ -61,7 +61,7 @@ func TestLayoutCatchesTheLapBefore(t *testing.T) {
 	require.NoError(t, l.verify(dst, 1, []span{{0, 40}}), "overwritten by 36")
 	deliver(&l, dst, src, 0, 0, 40, func(n uint64) bool { return n == 36 })
 	err = l.verify(dst, 1, []span{{0, 40}})
-	var m *Mismatch
+	var m *MismatchError
 	require.ErrorAs(t, err, &m)
 	require.True(t, m.Stale)
 	require.Equal(t, 4*64, m.Offset)

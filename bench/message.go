@@ -87,15 +87,12 @@ type tcpSpec struct {
 // response answers one request.
 type response struct {
 	// Err is what went wrong, "" if nothing did.
-	Err      string    `json:"err,omitempty"`
-	Mismatch *Mismatch `json:"mismatch,omitempty"`
-	Welcome  *welcome  `json:"welcome,omitempty"`
+	Err      string         `json:"err,omitempty"`
+	Mismatch *MismatchError `json:"mismatch,omitempty"`
+	Welcome  *welcome       `json:"welcome,omitempty"`
 	// Addresses are the queue pairs of an opened cell.
 	Addresses []string `json:"addresses,omitempty"`
 	Usage     *usage   `json:"usage,omitempty"`
 	// Port is where the TCP baseline listens.
 	Port uint16 `json:"port,omitempty"`
 }
-
-// noCell asks for a usage without that of any queue pair.
-const noCell = -1

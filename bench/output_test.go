@@ -109,7 +109,7 @@ func TestRatioIsByRound(t *testing.T) {
 	mk := func(gb ...uint64) *series {
 		s := newSeries()
 		for _, g := range gb {
-			s.samples = append(s.samples, sample{bytes: g * 1e9, messages: g, elapsed: time.Second, usage: usage{CPU: time.Second}})
+			s.add(sample{bytes: g * 1e9, messages: g, elapsed: time.Second, cpu: time.Second}, 2)
 		}
 		return s
 	}
@@ -119,6 +119,7 @@ func TestRatioIsByRound(t *testing.T) {
 	res := mk(1, 2, 6).result(newCell(0, OpWrite, 64, 1, 0, 0))
 	require.InDelta(t, 2, res.GBPerS, 1e-9)
 	require.InDelta(t, 3.0/9, res.CPUPerGB, 1e-9)
+	require.EqualValues(t, 6, res.Retransmits)
 }
 
 func TestMedian(t *testing.T) {

@@ -104,8 +104,7 @@ type Ratio struct {
 // sample is one timed bandwidth part.
 type sample struct {
 	messages, bytes uint64
-	elapsed         time.Duration
-	usage           usage
+	elapsed, cpu    time.Duration
 }
 
 // gbPerS is the rate in 1e9 bytes a second: bytes a nanosecond.
@@ -115,12 +114,18 @@ func (s sample) msgsPerS() float64 { return per(float64(s.messages), s.elapsed.S
 
 // series is the samples of one cell or baseline, one a round.
 type series struct {
-	samples []sample
-	hist    histogram
-	extra   uint64 // retransmissions outside the bandwidth part
+	samples     []sample
+	hist        histogram
+	retransmits uint64
 }
 
 func newSeries() *series { return &series{hist: newHistogram()} }
+
+// add adds a round.
+func (s *series) add(x sample, retransmits uint64) {
+	s.samples = append(s.samples, x)
+	s.retransmits += retransmits
+}
 
 func (s *series) gb() []float64 { return each(s.samples, sample.gbPerS) }
 
@@ -129,25 +134,17 @@ func (s *series) cpuPerGB() float64 {
 	var cpu time.Duration
 	var bytes uint64
 	for _, x := range s.samples {
-		cpu += x.usage.CPU
+		cpu += x.cpu
 		bytes += x.bytes
 	}
 	return per(cpu.Seconds()*1e9, float64(bytes))
-}
-
-func (s *series) retransmits() uint64 {
-	n := s.extra
-	for _, x := range s.samples {
-		n += x.usage.Retransmits
-	}
-	return n
 }
 
 func (s *series) result(ce cell) Result {
 	return Result{
 		Op: ce.Op, Size: ce.Size, QPs: ce.QPs, Depth: ce.Depth,
 		GBPerS: median(s.gb()), MsgsPerS: median(each(s.samples, sample.msgsPerS)),
-		LatencyUS: s.hist.latency(), CPUPerGB: s.cpuPerGB(), Retransmits: s.retransmits(), Verified: true,
+		LatencyUS: s.hist.latency(), CPUPerGB: s.cpuPerGB(), Retransmits: s.retransmits, Verified: true,
 	}
 }
 

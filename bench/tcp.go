@@ -13,12 +13,13 @@ import (
 // an acknowledgement is to a WRITE.
 const echoSize = 8
 
-// tuneTCP prepares a connection of the baseline and says how.
+// tuneTCP prepares a connection of the baseline and says how. Buffers are left to
+// the kernel: setting them turns its tuning off, which cost up to a fifth.
 func tuneTCP(c *net.TCPConn) (detail string, err error) {
 	if err := c.SetNoDelay(true); err != nil {
 		return "", err
 	}
-	detail = "Go net, one connection, one write a message, TCP_NODELAY"
+	detail = "Go net, one connection, one write a message, TCP_NODELAY, buffers sized by the kernel"
 	if cc := setCongestion(c); cc != "" {
 		detail += ", TCP_CONGESTION=" + cc
 	}

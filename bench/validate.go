@@ -45,7 +45,7 @@ func (c Config) validateLists() error {
 		{"depth", c.Depths, 1, MaxDepth, true, fmt.Sprintf("1 to %d, or 0 to choose by size", MaxDepth)},
 	} {
 		for _, v := range n.values {
-			if (v < n.min || v > n.max) && !(n.zero && v == 0) {
+			if ok := v >= n.min && v <= n.max || n.zero && v == 0; !ok {
 				return &FlagError{Flag: n.flag, Given: fmt.Sprint(v), Allowed: n.allowed, Do: "give a number in that range"}
 			}
 		}
@@ -113,4 +113,13 @@ func validateAddresses(a, b netip.Addr) error {
 		return &FlagError{Flag: "local", Given: given, Allowed: "two addresses of one family", Do: "give two addresses of this machine, such as 127.0.0.1,127.0.0.2"}
 	}
 	return nil
+}
+
+// validate refuses what a peer may not ask for.
+func (c cell) validate() error {
+	cfg := Config{Ops: []Op{c.Op}, Sizes: []int{c.Size}, QPs: []int{c.QPs}, Depths: []int{c.Depth}, MTUs: []int{c.MTU}}
+	if c.Depth == 0 {
+		return &FlagError{Flag: "depth", Given: "0", Allowed: fmt.Sprintf("1 to %d", MaxDepth), Do: "choose it before asking a peer"}
+	}
+	return cfg.validateLists()
 }

@@ -14,13 +14,13 @@ func TestWireRoundTrip(t *testing.T) {
 	w := newWire(&b, &b)
 	want := request{Do: doPrepare, Prepare: &preparation{Key: 1<<63 + 1, Fill: true}, Spans: []span{{1, 2}}}
 	require.NoError(t, w.send(&want))
-	require.NoError(t, w.send(&request{Do: doUsage, Cell: noCell}))
+	require.NoError(t, w.send(&request{Do: doUsage, Cell: -1}))
 	var got request
 	require.NoError(t, w.receive(&got))
 	require.Equal(t, want, got, "64-bit numbers survive")
 	var next request
 	require.NoError(t, w.receive(&next))
-	require.Equal(t, noCell, next.Cell)
+	require.Equal(t, -1, next.Cell)
 	require.ErrorIs(t, w.receive(&got), io.EOF)
 }
 
