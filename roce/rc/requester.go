@@ -91,29 +91,11 @@ func (r *requester) post(rq *Request) error {
 
 // check returns the message's length.
 func (r *requester) check(rq *Request) (uint64, error) {
-	if rq.Op >= numOps {
-		return 0, &RequestError{Op: rq.Op, Reason: "no such operation on a reliable connection"}
+	n, err := rq.Check(r.q.MaxSpans())
+	if err == nil && rq.Op.TakesRead() && r.started && r.maxRead == 0 {
+		err = &RequestError{Op: rq.Op, Reason: "the connection was made without READs and atomics (initiator depth 0, §3.7)"}
 	}
-	if len(rq.Spans) > r.q.MaxSpans() {
-		return 0, &RequestError{rq.Op, "too many scatter/gather entries", uint64(len(rq.Spans)), uint64(r.q.MaxSpans())}
-	}
-	n, inline := rq.Length()
-	if inline && n > MaxInline {
-		return 0, &RequestError{rq.Op, "inline data too long", n, MaxInline}
-	}
-	if inline && rq.Op.TakesRead() && rq.Op != OpAtomicWrite {
-		return 0, &RequestError{Op: rq.Op, Reason: "its result cannot be inline"}
-	}
-	if n > MaxMessage {
-		return 0, &RequestError{rq.Op, "message too long", n, MaxMessage}
-	}
-	if rq.Op.Atomic() && n != 8 {
-		return 0, &RequestError{Op: rq.Op, Reason: "its local buffer must have 8 bytes", Got: n, Max: 8}
-	}
-	if rq.Op.TakesRead() && r.started && r.maxRead == 0 {
-		return 0, &RequestError{Op: rq.Op, Reason: "the connection was made without READs and atomics (initiator depth 0, §3.7)"}
-	}
-	return n, nil
+	return n, err
 }
 
 // acked is the window cost of everything acknowledged.

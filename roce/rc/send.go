@@ -84,7 +84,7 @@ func (r *requester) emit(now mono.Time, b *Batch, w *wr.WQE, i, n uint64) {
 	*p = roce.Packet{Mig: true, PKey: c.pkey, DestQP: c.rqpn, PSN: wr.Wire(r.send)}
 	off, size := w.Payload(i, c.mtu)
 	last := i+n == uint64(w.NPSN)
-	p.Opcode = opcodeAt(w, i, last)
+	p.Opcode = w.Op.Packet(i == 0, last)
 	p.AckReq = r.wantsAck(w, i, last)
 	p.SE = last && w.Flags&Solicited != 0 && (w.Op <= OpSendInv || w.Op == OpWriteImm)
 	p.Imm, p.InvKey = w.Imm, w.InvKey
@@ -123,21 +123,6 @@ func (r *requester) emit(now mono.Time, b *Batch, w *wr.WQE, i, n uint64) {
 		r.sinceAck++
 	}
 	c.stats.Requests++
-}
-
-// opcodeAt is the opcode of packet i of a message (§1.9).
-func opcodeAt(w *wr.WQE, i uint64, last bool) roce.Opcode {
-	info := &opcodesOf[w.Op]
-	switch {
-	case w.Op.TakesRead() || w.NPSN == 1:
-		return info.only
-	case last:
-		return info.last
-	case i == 0:
-		return info.first
-	default:
-		return info.middle
-	}
 }
 
 // wantsAck is the AckReq policy (§3.4): the end of a message, everything with an

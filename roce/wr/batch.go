@@ -20,6 +20,8 @@ type Out struct {
 	Inline []byte
 	// Token goes to the engine's Fetched once the spans have been read. 0: no spans.
 	Token uint64
+	// To is where a datagram goes, valid as Inline is; nil on a connection.
+	To *Destination
 }
 
 // Header returns BTH and extension headers, valid until the batch is reset.
@@ -73,7 +75,7 @@ func (b *Batch) Add(p *roce.Packet, n int) *Out {
 	b.outs = b.outs[:len(b.outs)+1]
 	o := &b.outs[len(b.outs)-1]
 	o.hdrLen = uint8(len(p.AppendHeader(o.hdr[:0])))
-	o.Pad, o.Len, o.Inline, o.Token = p.Pad, int32(n), nil, 0
+	o.Pad, o.Len, o.Inline, o.Token, o.To = p.Pad, int32(n), nil, 0, nil
 	o.lo = int32(len(b.spans))
 	o.hi = o.lo
 	b.bytes += o.Size()

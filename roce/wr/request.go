@@ -1,8 +1,11 @@
 package wr
 
 import (
+	"net/netip"
+
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce"
 )
 
 // Limits of a work request.
@@ -79,6 +82,16 @@ const (
 	Inline    Flags = 8
 )
 
+// Destination says where a datagram goes: the peer's address, queue pair and
+// Q_Key, and how the packet is marked (an address handle of verbs, §5.1).
+type Destination struct {
+	Addr         netip.Addr
+	QPN          roce.QPN
+	QKey         uint32
+	TrafficClass uint8
+	FlowLabel    uint32
+}
+
 // Request is a send work request whose local memory has been resolved. Post
 // copies it; nothing of it is kept.
 type Request struct {
@@ -95,6 +108,8 @@ type Request struct {
 	RKey       uint32
 	// Imm is the immediate, InvKey the peer's key to invalidate.
 	Imm, InvKey uint32
+	// To is the destination of a datagram; connections ignore it.
+	To Destination
 	// Compare and SwapAdd are the operands of atomics.
 	Compare, SwapAdd uint64
 }
