@@ -18,7 +18,7 @@ func (h hex) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%#x", uint
 // object is a packet as JSON. Headers that the packet does not have are left out.
 type object struct {
 	N     uint64     `json:"n"`
-	Time  time.Time  `json:"time"`
+	Time  string     `json:"time,omitempty"` // RFC 3339; absent where the capture has none
 	Kind  kind       `json:"kind"`
 	Error string     `json:"error,omitempty"`
 	Src   netip.Addr `json:"src,omitzero"`
@@ -95,7 +95,10 @@ type aethObject struct {
 
 // appendJSON appends a finding as one line of JSON.
 func appendJSON(b []byte, n uint64, p *Packet, f *finding) ([]byte, error) {
-	o := object{N: n, Time: p.Time, Kind: f.kind, ICRC: f.icrc, Hint: f.hint}
+	o := object{N: n, Kind: f.kind, ICRC: f.icrc, Hint: f.hint}
+	if !p.Time.IsZero() {
+		o.Time = p.Time.Format(time.RFC3339Nano)
+	}
 	h := &f.frame
 	o.Src, o.Dst, o.SPort, o.DPort = h.Src, h.Dst, h.SrcPort, h.DstPort
 	if f.err != nil {

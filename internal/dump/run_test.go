@@ -187,6 +187,22 @@ func TestTimes(t *testing.T) {
 	require.Contains(t, lines[1], "     2 -1.000000 192")
 }
 
+// Times that no calendar has are printed all the same.
+func TestAbsurdTimes(t *testing.T) {
+	order := binary.LittleEndian
+	b := append(ngSection(order), ngInterface(order, 1, 0, ngOption(order, 9, 0), ngOption(order, 14, order.AppendUint64(nil, 1<<62)...))...)
+	b = append(b, ngPacket(order, 0, 1<<63, nil, 0)...)
+	b = append(b, ngInterface(order, 1, 0, ngOption(order, 9, 0), ngOption(order, 14, order.AppendUint64(nil, 3<<62)...))...)
+	b = append(b, ngPacket(order, 1, 1<<63, nil, 0)...)
+	b = append(b, ngBlock(order, 3, order.AppendUint32(nil, 0))...)
+	for _, o := range []dump.Options{{}, {JSON: true}} {
+		lines, s, err := run(t, b, o)
+		require.NoError(t, err)
+		require.Equal(t, uint64(3), s.Packets)
+		require.Len(t, lines, 4)
+	}
+}
+
 // A capture that is cut off prints what came before, and its counts.
 func TestTruncatedCapture(t *testing.T) {
 	whole := pcapFile(binary.LittleEndian, 0xA1B2C3D4, 1, sealed([]byte("one")), sealed([]byte("two")))

@@ -88,7 +88,7 @@ func appendVerdict(b []byte, f *finding) []byte {
 // appendTime appends seconds since the first packet.
 func (t *text) appendTime(b []byte, d time.Duration) []byte {
 	if d < 0 {
-		b, d = append(b, '-'), -d
+		b, d = append(b, '-'), max(-d, 0) // a file may claim times whose distance has no opposite
 	}
 	b = strconv.AppendInt(b, int64(d/time.Second), 10)
 	b = append(b, '.')
