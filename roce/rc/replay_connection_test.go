@@ -111,7 +111,7 @@ func (c *connection) succeeded(from side, i int) bool {
 }
 
 // acknowledged is how far the responses that an end had got before position pos
-// acknowledge its requests: positively, and by what an RNR NAK implies (§3.14).
+// acknowledge its requests: by ACKs, answers and NAKs, and by RNR NAKs (§3.14).
 func (c *connection) acknowledged(from side, pos int) (positive, byRNR int) {
 	for i := range c.packets[:pos] {
 		k := &c.packets[i]
@@ -128,7 +128,7 @@ func (c *connection) acknowledged(from side, pos int) (positive, byRNR int) {
 			positive = max(positive, at+1)
 		}
 	}
-	return positive, max(positive, byRNR)
+	return positive, byRNR
 }
 
 // receivesPosted is the packet before which the passive end posts its receives:

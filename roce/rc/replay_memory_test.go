@@ -17,16 +17,16 @@ const allAccess = mr.LocalWrite | mr.RemoteWrite | mr.RemoteRead | mr.RemoteAtom
 type memory struct {
 	bytes    []byte
 	regions  []region
-	local    []int      // where message i of this end has its bytes
-	receives []stretch  // of the messages of the other end that take one
+	local    []int     // where message i of this end has its bytes
+	receives []stretch // of the messages of the other end that take one
 }
 
 // region is memory that the other end reaches by a key of the recording.
 type region struct {
-	key      uint32
-	va       uint64
-	at       stretch
-	access   mr.Access
+	key    uint32
+	va     uint64
+	at     stretch
+	access mr.Access
 }
 
 // stretch is a part of an end's memory.
@@ -96,7 +96,8 @@ func (s *script) memoryOf(end side, own, peers []message) *memory {
 }
 
 // toolMemory is made up from the capture: every message has its own local
-// buffer or receive, and what is read was there from the start.
+// buffer or receive, and words have the values that the first atomics found. What
+// READs find is put there when they come (see endpoint.store).
 func (c *connection) toolMemory(t testing.TB, end side) *memory {
 	t.Helper()
 	m := &memory{}
@@ -120,8 +121,8 @@ func (c *connection) toolMemory(t testing.TB, end side) *memory {
 		r := &m.regions[i]
 		r.at = m.allocate(r.at.n)
 	}
-	for i := len(peers) - 1; i >= 0; i-- { // the first to read a place wins
-		if w := &peers[i]; w.op.TakesRead() {
+	for i := len(peers) - 1; i >= 0; i-- { // the first atomic on a word wins
+		if w := &peers[i]; w.op.Atomic() {
 			data := c.returned(end.other(), w)
 			require.NotNil(t, data)
 			copy(m.find(w.rkey, w.va, w.length), data)
@@ -156,6 +157,9 @@ func (c *connection) after(t testing.TB, end side) []byte {
 		var to stretch
 		if w.consumes() {
 			to, receives = receives[0], receives[1:]
+		}
+		if c.script == nil && w.op == rc.OpRead {
+			copy(m.find(w.rkey, w.va, w.length), c.returned(end.other(), w))
 		}
 		if c.succeeded(end.other(), i) {
 			m.apply(w, to)
