@@ -50,6 +50,7 @@ func (r *receiver) poll(clock func() mono.Time) (int, error) {
 	if got == 0 {
 		return 0, err
 	}
+	afterReceive()
 	now := clock()
 	r.batch++
 	for i := range r.slots[:got] {

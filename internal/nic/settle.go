@@ -15,6 +15,7 @@ import (
 // takes, which no retransmission cures.
 func (s *sender) write() {
 	s.count()
+	beforeSend()
 	for at := 0; at < len(s.stage.txs); {
 		k, err := s.nic.conn.WriteBatch(s.stage.txs[at:])
 		at += k

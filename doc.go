@@ -1,0 +1,31 @@
+// Package hixl moves memory between machines with one-sided operations, the way
+// an RDMA NIC does, in pure Go over UDP port 4791. On the wire it is RoCEv2: the
+// peer may be another hixl, Linux's rdma_rxe or a hardware RoCE NIC.
+//
+// # The pieces
+//
+// A [NIC] is opened on one IP address. A [PD] groups what may work together. A
+// [Region] is memory of the application that it registered: work requests name
+// it by its lkey, peers by its rkey. A [CQ] collects completions. A [QP] is one
+// end of a connection: work requests are posted to it, and what became of them
+// is a [Completion].
+//
+// Two ends find each other by exchanging an [Address] over any connection there
+// is ([ExchangeTCP] does it) and calling [QP.Connect] with the other's.
+//
+// # Who may call what
+//
+// Everything may be called from any goroutine. Posting sends on the caller's
+// goroutine; the NIC has two goroutines of its own, none a queue pair. Buffers of
+// a region belong to the NIC from posting to completion, in the sense that what
+// they contain meanwhile is undefined (sends) or still changing (reads and
+// receives).
+//
+// # Errors
+//
+// A wrong call is refused at once, by a typed error that says what was given,
+// what is allowed and what to do. Work that fails later arrives as a completion
+// whose Err carries the verbs status and number, the peer and the remote place;
+// after the first, the queue pair is in the error state and everything else on it
+// completes flushed.
+package hixl
