@@ -24,6 +24,9 @@ const (
 	ipv6Len = 40
 	udpLen  = 8
 
+	// maxUDPPayload is what fits the IPv4 total length.
+	maxUDPPayload = 1<<16 - 1 - ipv4Len - udpLen
+
 	// prefixMax is what is masked and hashed apart from the packet's own bytes.
 	prefixMax = ipv6Len + udpLen + BTHLen
 )

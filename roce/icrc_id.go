@@ -9,7 +9,7 @@ package roce
 // With maxID 0xFFFF about 16 bits of check remain, with 127 about 25. Over IPv6
 // nothing is hidden: id is 0, all 32 bits are checked and maxID is ignored.
 func (h *Headers) CheckAnyID(pkt []byte, maxID uint16) (id uint16, ok bool) {
-	if len(pkt) < minPacket {
+	if len(pkt) < minPacket || len(pkt) > maxUDPPayload {
 		return 0, false
 	}
 	d := h.diff(pkt)
@@ -21,7 +21,7 @@ func (h *Headers) CheckAnyID(pkt []byte, maxID uint16) (id uint16, ok bool) {
 		// Undo the bytes after the identification and its own two. What is left
 		// is the two bytes' difference itself, first byte lowest, or no
 		// identification explains it.
-		d = gfMul(d, unshift(2+ipv4Len-6+udpLen+len(pkt)-ICRCLen))
+		d = gfMul(d, unshift(uint16(2+ipv4Len-6+udpLen+len(pkt)-ICRCLen)))
 		if d > 0xFFFF {
 			return 0, false
 		}
@@ -43,11 +43,7 @@ const (
 )
 
 // unshift returns x^(-8n): what undoes the effect of n bytes on the register.
-// n is in [0, 2^16).
-func unshift(n int) uint32 {
-	if n < 0 || n >= 1<<16 {
-		return 0
-	}
+func unshift(n uint16) uint32 {
 	lo := unshiftLow[n&0xFF]
 	if n < 256 {
 		return lo

@@ -10,5 +10,6 @@ func newRootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(newDumpCommand())
+	root.AddCommand(newInfoCommand())
 	return root
 }
