@@ -67,9 +67,19 @@ func (c cell) layout(region int) (layout, error) {
 // group is the number of messages posted at once, the last of them signaled.
 func (c cell) group() int { return max(1, c.Depth/4) }
 
-// receives is the number of receives a lane keeps posted: more than the
-// requester has outstanding, so that a slow consumer costs no RNR NAK.
-func (c cell) receives() int { return min(max(64, 4*c.Depth), 4*MaxDepth) }
+// receives is the number of receives a lane keeps posted: many more than the
+// requester has outstanding, so that a consumer that is not scheduled for a
+// while costs no RNR NAK. A multiple of 4, since they are posted by quarters.
+func (c cell) receives() int {
+	return max(4, min(max(1024, 16*c.Depth), 4*MaxDepth, maxCQ/c.QPs)&^3)
+}
+
+// reads is the number of READs and atomics in flight on a lane, of the depth.
+func (c cell) reads() int { return min(c.Depth, maxReads) }
+
+// maxReads is the most that a queue pair can have in flight (verbs' max_rd_atomic
+// of this stack).
+const maxReads = 128
 
 // minSlice is the shortest timed part of a round: below it, starting and
 // draining would be most of what is measured.

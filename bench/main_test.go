@@ -1,10 +1,13 @@
 package bench
 
 import (
+	"context"
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -24,6 +27,14 @@ var children = map[string]func(){
 	"babble":  func() { fmt.Println("this is no JSON"); waitForEnd() },
 	"refuse":  func() { fmt.Println(`{"err":"port busy"}`); waitForEnd() },
 	"forever": func() { select {} },
+	"peer":    func() { _ = ServePeer(context.Background(), os.Stdin, os.Stdout, netip.Addr{}) },
+	"short-lived peer": func() {
+		time.AfterFunc(700*time.Millisecond, func() {
+			self, _ := os.FindProcess(os.Getpid())
+			_ = self.Kill()
+		})
+		_ = ServePeer(context.Background(), os.Stdin, os.Stdout, netip.Addr{})
+	},
 }
 
 // waitForEnd reads standard input until it is closed.

@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// mover is one way to move messages: an operation of ours or a baseline.
+type mover interface {
+	// open makes connections; it is called before the first round and after close.
+	open(ctx context.Context) error
+	// prepare puts the pattern of key into the source and clears the destination.
+	prepare(ctx context.Context, key uint64) error
+	// stream moves messages until the time is over and at least least went, and
+	// waits until all have arrived. It returns how many and how long that took.
+	stream(ctx context.Context, d time.Duration, least uint64) (uint64, time.Duration, error)
+	// pingPong moves messages one at a time and records how long each takes.
+	pingPong(ctx context.Context, d time.Duration, least uint64, h histogram) error
+	// usage is what the processes that take part have spent so far.
+	usage(ctx context.Context) (usage, error)
+	// verify checks what the messages since prepare left in memory.
+	verify(ctx context.Context, key uint64) error
+	// close ends connections.
+	close(ctx context.Context) error
+}
+
+// contender is a mover at one size, measured once a round.
+type contender struct {
+	mover
+	name   string
+	size   int
+	id     int // tells its pattern from all others'
+	seed   uint64
+	budget budget
+	series *series
+	ready  bool
+}
+
+// round measures and verifies the contender once.
+func (c *contender) round(ctx context.Context, n int) error {
+	err := c.measure(ctx, n)
+	if err == nil {
+		return nil
+	}
+	if m := (*MismatchError)(nil); errors.As(err, &m) {
+		m.Op, m.Size, m.Round = c.name, c.size, n
+		return m
+	}
+	return &CellError{Op: c.name, Size: c.size, Err: explain(ctx, err)}
+}
+
+// explain returns why ctx ended, if it did: whatever failed failed because of
+// that. Wrong bytes stay wrong bytes.
+func explain(ctx context.Context, err error) error {
+	if why := context.Cause(ctx); err != nil && why != nil && !errors.Is(err, ErrVerify) {
+		return why
+	}
+	return err
+}
+
+func (c *contender) measure(ctx context.Context, n int) error {
+	if !c.ready {
+		if err := c.open(ctx); err != nil {
+			return err
+		}
+		c.ready = true
+	}
+	key := roundKey(c.seed, c.id, n)
+	if err := c.prepare(ctx, key); err != nil {
+		return err
+	}
+	if err := c.timed(ctx); err != nil {
+		return err
+	}
+	return c.verify(ctx, key)
+}
+
+// timed runs the warm-up and the timed parts.
+func (c *contender) timed(ctx context.Context) error {
+	b := &c.budget
+	idle, err := c.usage(ctx)
+	if err != nil {
+		return err
+	}
+	if _, _, err := c.stream(ctx, b.warm, 1); err != nil {
+		return err
+	}
+	before, err := c.usage(ctx)
+	if err != nil {
+		return err
+	}
+	messages, elapsed, err := c.stream(ctx, b.bandwidth, b.minMessages)
+	if err != nil {
+		return err
+	}
+	after, err := c.usage(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.pingPong(ctx, b.latency, b.minLatency, c.series.hist); err != nil {
+		return err
+	}
+	last, err := c.usage(ctx)
+	if err != nil {
+		return err
+	}
+	c.series.add(sample{
+		messages: messages, bytes: messages * uint64(c.size), elapsed: elapsed, cpu: after.CPU - before.CPU,
+	}, last.Retransmits-idle.Retransmits)
+	return nil
+}
+
+// shut closes the contender's connections, if it has any.
+func (c *contender) shut(ctx context.Context) error {
+	if !c.ready {
+		return nil
+	}
+	c.ready = false
+	return c.close(ctx)
+}

@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+)
+
+// session is a peer and this side's endpoint, connected by control.
+type session struct {
+	*control
+	ep   *endpoint
+	peer *welcome
+	mode string
+	// local is this end of the control connection, of a remote peer.
+	local netip.Addr
+	// stop ends the peer, whatever runs it.
+	stop func()
+}
+
+// startSession starts or reaches the peer and opens both NICs. The context that
+// it returns ends with the peer's death as its cause.
+func startSession(ctx context.Context, cfg Config) (*session, context.Context, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s, err := reachPeer(ctx, cfg, cancel)
+	if err != nil {
+		cancel(nil)
+		return nil, nil, err
+	}
+	stopPeer := s.stop
+	s.stop = func() {
+		stopPeer()
+		cancel(nil)
+	}
+	if err := s.open(ctx, cfg); err != nil {
+		return nil, nil, errors.Join(err, s.close())
+	}
+	return s, ctx, nil
+}
+
+func reachPeer(ctx context.Context, cfg Config, died func(error)) (*session, error) {
+	switch {
+	case cfg.Peer != "":
+		return dialPeer(ctx, cfg)
+	case cfg.InProcess:
+		return pairPeer(ctx), nil
+	}
+	c, err := startChild(cfg.PeerCommand, cfg.PeerLocal, died)
+	if err != nil {
+		return nil, err
+	}
+	return &session{control: c.control(), mode: modeProcesses, stop: c.stop}, nil
+}
+
+// pairPeer runs the peer in a goroutine of this process.
+func pairPeer(ctx context.Context) *session {
+	here, there := net.Pipe()
+	var gone sync.WaitGroup
+	gone.Go(func() {
+		defer there.Close()
+		_ = ServePeer(ctx, there, there, netip.Addr{}) // its errors reach us as answers, or as the end of the pipe
+	})
+	return &session{
+		control: &control{wire: newWire(here, here), hangUp: func() { _ = here.Close() }},
+		mode:    modeInProcess,
+		stop: func() {
+			_ = here.Close()
+			gone.Wait()
+		},
+	}
+}
+
+// dialPeer reaches a listening peer.
+func dialPeer(ctx context.Context, cfg Config) (*session, error) {
+	addr := cfg.Peer
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		addr = net.JoinHostPort(addr, strconv.Itoa(DefaultPort))
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("bench: reaching the peer, does `hixl-bench --serve` run there? %w", err)
+	}
+	return &session{
+		control: &control{wire: newWire(conn, conn), hangUp: func() { _ = conn.Close() }},
+		mode:    modeRemote, stop: func() { _ = conn.Close() },
+		local: conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap(),
+	}, nil
+}
+
+// open opens this side's NIC and the peer's.
+func (s *session) open(ctx context.Context, cfg Config) error {
+	local := cfg.Local
+	if !local.IsValid() {
+		local = s.local
+	}
+	ep, err := openEndpoint(local, cfg.Region, cfg.Faults, mix(cfg.Seed+1))
+	if err != nil {
+		return err
+	}
+	s.ep = ep
+	resp, err := s.call(ctx, &request{Do: doHello, Hello: &hello{
+		Version: protocolVersion, Local: cfg.PeerLocal, Region: cfg.Region, Seed: cfg.Seed, Faults: cfg.Faults,
+	}})
+	if err != nil {
+		return err
+	}
+	if resp.Welcome == nil {
+		return &PeerError{Err: errors.New("answered without its memory")}
+	}
+	s.peer = resp.Welcome
+	return nil
+}
+
+// usage is what both processes and both NICs have spent.
+func (s *session) usage(ctx context.Context) (usage, error) {
+	resp, err := s.call(ctx, &request{Do: doUsage})
+	if err != nil {
+		return usage{}, err
+	}
+	if resp.Usage == nil {
+		return usage{}, &PeerError{Addr: s.peer.Addr, Err: errors.New("answered without its usage")}
+	}
+	here, there := s.ep.usage(), *resp.Usage
+	if s.mode == modeInProcess {
+		there.CPU = 0 // the same process
+	}
+	return usage{CPU: here.CPU + there.CPU, Retransmits: here.Retransmits + there.Retransmits}, nil
+}
+
+// close ends the session: this side's NIC first, then the peer.
+func (s *session) close() error {
+	var err error
+	if s.ep != nil {
+		err = s.ep.close()
+	}
+	s.stop()
+	return err
+}

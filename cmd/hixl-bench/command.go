@@ -1,0 +1,178 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gohixl/hixl/bench"
+)
+
+// errUsage marks a command line that cannot be read.
+var errUsage = errors.New("see hixl-bench --help")
+
+// options are the flags.
+type options struct {
+	ops       bench.OpList
+	sizes     bench.SizeList
+	qps       bench.CountList
+	depths    bench.CountList
+	mtus      bench.CountList
+	baselines bench.BaselineList
+	cfg       bench.Config
+	local     string
+	json, csv bool
+	serve     bool
+	listen    string
+}
+
+// command builds the command line.
+func command() *cobra.Command {
+	o := &options{
+		qps:    bench.CountList{Flag: "qps", Min: 1, Max: bench.MaxQPs},
+		depths: bench.CountList{Flag: "depth", Min: 1, Max: bench.MaxDepth, Zero: "a choice by size"},
+		mtus:   bench.CountList{Flag: "mtu", Min: 256, Max: 4096, Zero: "the largest that fits"},
+	}
+	c := &cobra.Command{
+		Use:   "hixl-bench",
+		Short: "Measure RDMA operations over RoCEv2 between two processes, verified, against TCP",
+		Long: `hixl-bench starts a second process of itself as the peer, connects 127.0.0.1 and
+127.0.0.2 (UDP port 4791 on both) and measures one-sided and two-sided operations:
+bandwidth with many messages outstanding, latency with one. Every byte that
+arrives is verified. The baselines move the same sizes in the same rounds.`,
+		Example: `  hixl-bench
+  hixl-bench --op write,read --size 4k,1MiB --duration 2s --rounds 7 --json
+  hixl-bench --loss 0.01 --reorder 0.01
+  hixl-bench --serve --local 10.0.0.2          # there
+  hixl-bench --peer 10.0.0.2 --local 10.0.0.1  # here`,
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
+	}
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if errors.Is(err, bench.ErrFlag) {
+			return err
+		}
+		return fmt.Errorf("%w; %w", err, errUsage)
+	})
+	o.flags(c)
+	c.AddCommand(peerCommand())
+	c.CompletionOptions.DisableDefaultCmd = true
+	return c
+}
+
+func (o *options) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.SortFlags = false
+	f.Var(&o.ops, "op", "operations: write, read, send, write-imm, cas, faa (default all)")
+	f.Var(&o.sizes, "size", "message sizes, such as 64,4k,64KiB,1MiB (default 64,4KiB,64KiB,1MiB); atomics move 8 bytes")
+	f.Var(&o.qps, "qps", "queue pairs (default 1)")
+	f.Var(&o.depths, "depth", "messages outstanding on a queue pair (default 64, fewer above 8 MiB in all)")
+	f.Var(&o.mtus, "mtu", "path MTU: 256, 512, 1024, 2048, 4096 (default the largest that fits)")
+	f.Var(&bench.Size{Flag: "region", Bytes: &o.cfg.Region}, "region", "length of the buffers that transfers walk through (default 16MiB)")
+	f.DurationVar(&o.cfg.Duration, "duration", bench.DefaultDuration, "timed bandwidth part of each cell, over all rounds; latency takes half of it on top")
+	f.IntVar(&o.cfg.Rounds, "rounds", bench.DefaultRounds, "rounds, each of which measures every baseline and cell")
+	f.Var(&o.baselines, "baseline", "what to compare with: tcp, memcpy, or none (default tcp,memcpy)")
+	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	f.BoolVar(&o.csv, "csv", false, "print CSV")
+	f.Uint64Var(&o.cfg.Seed, "seed", 0, "seed of pattern and faults (default a random one, which is printed)")
+	f.Float64Var(&o.cfg.Faults.Loss, "loss", 0, "probability that a packet is lost, between NIC and socket on both sides")
+	f.Float64Var(&o.cfg.Faults.Reorder, "reorder", 0, "probability that a packet is overtaken by later ones")
+	f.Float64Var(&o.cfg.Faults.Duplicate, "duplicate", 0, "probability that a packet arrives twice")
+	f.Float64Var(&o.cfg.Faults.Corrupt, "corrupt", 0, "probability that a bit of a packet is flipped")
+	f.StringVar(&o.local, "local", "", "RoCE address to use; two, separated by a comma, name the peer's as well (default 127.0.0.1,127.0.0.2)")
+	f.BoolVar(&o.cfg.InProcess, "in-process", false, "run the peer in this process")
+	f.StringVar(&o.cfg.Peer, "peer", "", "host or host:port where hixl-bench --serve runs")
+	f.BoolVar(&o.serve, "serve", false, "be the peer of a hixl-bench --peer elsewhere, until interrupted")
+	f.StringVar(&o.listen, "listen", fmt.Sprintf(":%d", bench.DefaultPort), "TCP address for --serve")
+}
+
+// config puts the flags together.
+func (o *options) config(c *cobra.Command) (bench.Config, error) {
+	cfg := o.cfg
+	cfg.Ops, cfg.Sizes, cfg.QPs, cfg.Depths, cfg.MTUs = o.ops, o.sizes, o.qps.Values, o.depths.Values, o.mtus.Values
+	if c.Flags().Changed("baseline") {
+		cfg.Baselines = o.baselines
+	}
+	for _, f := range []struct {
+		name string
+		zero bool
+	}{{"duration", cfg.Duration == 0}, {"rounds", cfg.Rounds == 0}} {
+		if f.zero { // zero means the default to Config, and a mistake here
+			return cfg, &bench.FlagError{Flag: f.name, Given: "0", Allowed: "more than 0", Do: "leave it out for the default"}
+		}
+	}
+	var err error
+	cfg.Local, cfg.PeerLocal, err = parseLocal(o.local)
+	return cfg, err
+}
+
+// parseLocal reads one address, or two.
+func parseLocal(s string) (local, peer netip.Addr, err error) {
+	if s == "" {
+		return local, peer, nil
+	}
+	bad := &bench.FlagError{
+		Flag: "local", Given: fmt.Sprintf("%q", s), Allowed: "an IP address of this machine, or two for this side and the peer",
+		Do: "give such as 127.0.0.1 or 127.0.0.1,127.0.0.2",
+	}
+	first, second, two := strings.Cut(s, ",")
+	if local, err = netip.ParseAddr(strings.TrimSpace(first)); err != nil || local.IsUnspecified() {
+		return local, peer, bad
+	}
+	if two {
+		if peer, err = netip.ParseAddr(strings.TrimSpace(second)); err != nil || peer.IsUnspecified() {
+			return local, peer, bad
+		}
+	}
+	return local, peer, nil
+}
+
+func (o *options) run(c *cobra.Command) error {
+	if o.json && o.csv {
+		return &bench.FlagError{Flag: "csv", Given: "with --json", Allowed: "one of the two", Do: "leave one out"}
+	}
+	cfg, err := o.config(c)
+	if err != nil {
+		return err
+	}
+	if o.serve {
+		return o.serveRemote(c, cfg)
+	}
+	if c.Flags().Changed("listen") {
+		return &bench.FlagError{Flag: "listen", Given: o.listen, Allowed: "only with --serve", Do: "add --serve, or leave it out"}
+	}
+	rep, err := bench.Run(c.Context(), cfg, bench.ProgressBar(os.Stderr))
+	if err != nil {
+		return err
+	}
+	switch out := c.OutOrStdout(); {
+	case o.json:
+		return rep.WriteJSON(out)
+	case o.csv:
+		return rep.WriteCSV(out)
+	default:
+		return rep.WriteTable(out)
+	}
+}
+
+// serveRemote is --serve.
+func (o *options) serveRemote(c *cobra.Command, cfg bench.Config) error {
+	if cfg.Peer != "" || cfg.InProcess || cfg.PeerLocal.IsValid() {
+		return &bench.FlagError{Flag: "serve", Given: "with --peer, --in-process or a second --local address", Allowed: "--serve with --listen and one --local", Do: "leave the others to the requester"}
+	}
+	return bench.Listen(c.Context(), o.listen, cfg.Local, func(s string) { fmt.Fprintln(os.Stderr, "hixl-bench:", s) })
+}
+
+// peerCommand is what hixl-bench starts itself as.
+func peerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "peer", Hidden: true, Args: cobra.NoArgs, Short: "Be the peer, controlled over standard input and output",
+		RunE: func(c *cobra.Command, _ []string) error {
+			return bench.ServePeer(c.Context(), os.Stdin, os.Stdout, netip.Addr{})
+		},
+	}
+}
