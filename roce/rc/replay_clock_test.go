@@ -21,7 +21,7 @@ type clock struct {
 	last     map[roce.PSN]mono.Time // when a request packet left last
 }
 
-func (c *clock) init(e *endpoint) { c.e, c.last = e, map[roce.PSN]mono.Time{} }
+func (c *clock) setUp(e *endpoint) { c.e, c.last = e, map[roce.PSN]mono.Time{} }
 
 // advance fires every timer up to a time and goes there.
 func (c *clock) advance(to mono.Time) {

@@ -49,7 +49,7 @@ func newEndpoint(t testing.TB, c *connection, end side) *endpoint {
 	table, err := mr.NewTable(mr.Config{Rand: rand.NewChaCha8([32]byte{1})})
 	require.NoError(t, err)
 	e := &endpoint{t: t, c: c, side: end, pd: table.AllocPD(), keys: map[uint32]*mr.Region{}}
-	e.clock.init(e)
+	e.setUp(e)
 	e.register()
 	e.batch = rc.NewBatch(64, 1<<20)
 	cfg := rc.Config{
@@ -149,6 +149,7 @@ func (e *endpoint) accept(p roce.Packet) {
 		e.place(w)
 	case rc.WorkAtomic:
 		e.atomic(w)
+	default: // nothing to move
 	}
 }
 
@@ -211,7 +212,7 @@ func (e *endpoint) leave(o *rc.Out) {
 	require.NoError(e.t, out.p.Decode(b))
 	require.NoError(e.t, out.p.CheckLength(e.c.mtu))
 	if out.p.Opcode.IsRequest() {
-		e.clock.left(&out)
+		e.left(&out)
 		e.requests = append(e.requests, out)
 	} else {
 		e.responses = append(e.responses, out)

@@ -189,5 +189,6 @@ func (m *memory) apply(w *message, to stretch) {
 		if binary.NativeEndian.Uint64(b) == w.compare {
 			binary.NativeEndian.PutUint64(b, w.swapAdd)
 		}
+	default: // a READ changes nothing
 	}
 }

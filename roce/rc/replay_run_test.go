@@ -35,75 +35,87 @@ type outcome struct {
 	shifted             time.Duration
 }
 
+// player plays one end of a recording.
+type player struct {
+	*endpoint
+	how  mode
+	out  *outcome
+	next int  // the in-sequence request of the other end that comes next
+	open bool // packets of the batch have been accepted and not answered
+	nth  int  // of the batch
+}
+
 // play feeds an endpoint what the other end of the recording sent, at the
 // recorded times, and posts the recorded work requests.
 func play(t testing.TB, c *connection, end side, how mode) *outcome {
 	t.Helper()
-	e := newEndpoint(t, c, end)
 	o := &outcome{asked: map[int]bool{}, batches: map[int]int{}, executed: map[int]int{}}
-	late := c.receivesPosted()
-	batch, open := 0, false
-	flush := func() {
-		if open {
-			e.drain()
-			open = false
-			batch++
-		}
-	}
-	next := 0 // the in-sequence request of the other end that comes next
+	p := &player{endpoint: newEndpoint(t, c, end), how: how, out: o}
+	receives := c.receivesPosted()
 	for i := range c.packets {
 		k := &c.packets[i]
-		if how.readAtOnce && k.from == end {
-			o.shifted += e.ahead(k, o.shifted)
-		}
 		if k.from == end || k.p.Opcode.IsResponse() {
-			flush()
+			p.answer()
 		}
-		e.advance(k.at.Add(-o.shifted))
-		e.pos = i
-		if i == late {
-			e.postReceives()
+		if k.from == end && how.readAtOnce {
+			o.shifted += p.ahead(k, o.shifted)
 		}
-		if k.from == end {
-			e.postMessages(i)
-			continue
+		p.advance(k.at.Add(-o.shifted))
+		p.pos = i
+		if i == receives {
+			p.postReceives()
 		}
-		if k.lost {
-			continue
-		}
-		p := k.p
-		e.heard(&p)
-		if p.Opcode.IsRequest() {
-			if how.ask && c.offset(k.from, p.PSN) < next && !p.AckReq && !endsMessage(p.Opcode) {
-				p.AckReq, o.asked[i] = true, true
-			}
-			if open && e.engine.ReadsPending() && p.Opcode != roce.OpReadRequest {
-				e.drain() // the contract of ReadsPending
-			}
-			o.batches[i], open = batch, true
-		}
-		if p.Opcode == roce.OpReadRequest {
-			e.store(&p)
-		}
-		answered := len(e.responses)
-		e.accept(p)
-		if how.batched && open {
-			continue
-		}
-		e.drain()
-		open = false
-		batch++
-		if p.Opcode.IsRequest() {
-			next = c.sequence(k, next, e.responses[answered:])
-			o.executed[i] = next
+		switch {
+		case k.from == end:
+			p.postMessages(i)
+		case !k.lost:
+			p.feed(k)
 		}
 	}
-	flush()
-	e.finish()
-	e.checkInvalidated()
-	o.requests, o.responses, o.sent, o.received = e.requests, e.responses, e.sent, e.received
-	o.memory, o.failed = e.mem.bytes, e.engine.Failed()
+	p.answer()
+	p.finish()
+	p.checkInvalidated()
+	o.requests, o.responses, o.sent, o.received = p.requests, p.responses, p.sent, p.received
+	o.memory, o.failed = p.mem.bytes, p.engine.Failed()
 	return o
+}
+
+// answer ends a batch.
+func (p *player) answer() {
+	if p.open {
+		p.drain()
+		p.open = false
+		p.nth++
+	}
+}
+
+// feed gives a packet to the engine and, unless it belongs to a batch, lets it
+// answer.
+func (p *player) feed(k *packet) {
+	rec := k.p
+	p.heard(&rec)
+	if rec.Opcode.IsResponse() {
+		p.accept(rec)
+		p.drain()
+		return
+	}
+	if p.how.ask && p.c.offset(k.from, rec.PSN) < p.next && !rec.AckReq && !endsMessage(rec.Opcode) {
+		rec.AckReq, p.out.asked[k.pos] = true, true
+	}
+	if p.open && p.engine.ReadsPending() && rec.Opcode != roce.OpReadRequest {
+		p.drain() // the contract of ReadsPending
+	}
+	if rec.Opcode == roce.OpReadRequest {
+		p.store(&rec)
+	}
+	answered := len(p.responses)
+	p.accept(rec)
+	p.out.batches[k.pos], p.open = p.nth, true
+	if !p.how.batched {
+		p.answer()
+		p.next = p.c.sequence(k, p.next, p.responses[answered:])
+		p.out.executed[k.pos] = p.next
+	}
 }
 
 // sequence is the request expected next after packet k was answered.

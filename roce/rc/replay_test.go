@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/roce"
 )
 
@@ -18,103 +17,6 @@ import (
 // packets: requests with opcode, PSN, A, extension headers and payload;
 // responses with opcode, PSN, syndrome, MSN and payload. What it does otherwise
 // on purpose is listed with each recording and described in tolerances.
-
-// recording is a capture with RC traffic.
-type recording struct {
-	file    string
-	qpns    [][2]roce.QPN // active and passive end of each connection; nil: as vt printed
-	timeout uint8         // of the stock tools
-	differs []*tolerance
-}
-
-var recordings = []recording{
-	{file: "rc-send"},
-	{file: "rc-send-pad"},
-	{file: "rc-send-zero"},
-	{file: "rc-send-multi"},
-	{file: "rc-sendimm"},
-	{file: "rc-sendimm-multi"},
-	{file: "rc-sendinv"},
-	{file: "rc-write"},
-	{file: "rc-write-pad"},
-	{file: "rc-write-zero"},
-	{file: "rc-write-multi"},
-	{file: "rc-write-many", differs: []*tolerance{coalescedACK}},
-	{file: "rc-write-psnwrap"},
-	{file: "rc-write-mtu256"},
-	{file: "rc-write-mtu512"},
-	{file: "rc-writeimm"},
-	{file: "rc-writeimm-zero"},
-	{file: "rc-writeimm-multi"},
-	{file: "rc-read"},
-	{file: "rc-read-zero"},
-	{file: "rc-read-multi"},
-	{file: "rc-read-outstanding"},
-	{file: "rc-read-mtu256"},
-	{file: "rc-cas"},
-	{file: "rc-faa"},
-	{file: "v6-write-multi"},
-	{file: "mtu4096-send-multi"},
-	{file: "mtu4096-write-multi"},
-	{file: "mtu4096-write-2048"},
-
-	{file: "err-access-atomic"},
-	{file: "err-access-read"},
-	{file: "err-access-write"},
-	{file: "err-badrkey-cas"},
-	{file: "err-badrkey-read"},
-	{file: "err-badrkey-sendinv"},
-	{file: "err-badrkey-write"},
-	{file: "err-badrkey-write-multi"},
-	{file: "err-rnr"},
-	{file: "err-rnr-exceeded"},
-	{file: "err-rnr-writeimm", differs: []*tolerance{rnrFromPSN, silentDuplicate}},
-	{file: "err-short-recv", differs: []*tolerance{shortReceive}},
-
-	{file: "loss-ack-send"},
-	{file: "loss-ack-write"},
-	{file: "loss-all"},
-	{file: "loss-atomic-ack"},
-	{file: "loss-read-middle", differs: []*tolerance{readAtOnce, readNumbering}},
-	{file: "loss-read-req"},
-	{file: "loss-send-of-3", differs: []*tolerance{coalescedACK}},
-	{file: "loss-write-last", differs: []*tolerance{probe, acknowledgedResend, silentDuplicate}},
-	{file: "loss-write-middle"},
-
-	{file: "tool-rc-pingpong", qpns: [][2]roce.QPN{{0x55, 0x5b}}, timeout: 14},
-	{file: "tool-ib_write_bw", qpns: [][2]roce.QPN{{0x57, 0x5d}}, timeout: 14, differs: []*tolerance{coalescedACK}},
-	{file: "tool-ib_read_bw", qpns: [][2]roce.QPN{{0x58, 0x5e}}, timeout: 14},
-	{file: "tool-ib_send_bw", qpns: [][2]roce.QPN{{0x59, 0x5f}}, timeout: 14, differs: []*tolerance{coalescedACK}},
-	{
-		file: "tool-ib_write_lat", qpns: [][2]roce.QPN{{0x5a, 0x60}}, timeout: 14,
-		differs: []*tolerance{silentDuplicate, coalescedACK, probe, punctual, earlyResend},
-	},
-	{
-		file: "tool-ib_send_lat", qpns: [][2]roce.QPN{{0x5b, 0x61}}, timeout: 14,
-		differs: []*tolerance{silentDuplicate, coalescedACK, earlyResend},
-	},
-	{file: "tool-ib_read_lat", qpns: [][2]roce.QPN{{0x5c, 0x62}}, timeout: 14},
-	{file: "tool-ib_atomic_bw", qpns: [][2]roce.QPN{{0x5d, 0x63}}, timeout: 14},
-	{file: "tool-ib_write_bw-b", qpns: [][2]roce.QPN{{0x65, 0x6b}}, timeout: 14, differs: []*tolerance{coalescedACK}},
-	{
-		file: "tool-ib_write_bw-R", qpns: [][2]roce.QPN{{0x5f, 0x65}, {0x60, 0x66}}, timeout: 19,
-		differs: []*tolerance{coalescedACK},
-	},
-	{
-		file: "tool-ib_send_bw-R", qpns: [][2]roce.QPN{{0x61, 0x67}, {0x62, 0x68}}, timeout: 19,
-		differs: []*tolerance{coalescedACK},
-	},
-	{file: "cm-rping", qpns: [][2]roce.QPN{{0x51, 0x58}}, timeout: 19},
-	{file: "cm-ucmatose", qpns: [][2]roce.QPN{{0x52, 0x59}}, timeout: 19, differs: []*tolerance{coalescedACK}},
-	{file: "peer-pingpong", qpns: [][2]roce.QPN{{0x11, 0x123}}, timeout: 14},
-	{file: "peer-write_bw", qpns: [][2]roce.QPN{{0x12, 0x123}}, timeout: 17},
-}
-
-// notReplayed are captures with RC packets that tell nothing to replay.
-var notReplayed = map[string]string{
-	"rxe_rping_cm_send":     "one SEND of a connection whose other packets are missing",
-	"synthetic-all-opcodes": "made for the decoders, no exchange",
-}
 
 func (r *recording) connections(t testing.TB) []*connection {
 	t.Helper()
@@ -190,73 +92,6 @@ func (c *connection) play(t *testing.T, end side, how mode, a *allowance) *outco
 		require.True(t, a.use(readAtOnce))
 	}
 	return o
-}
-
-// requireEnd compares how things stand at the end: completions, memory, and
-// whether the connection has failed.
-func (c *connection) requireEnd(t *testing.T, end side, o *outcome, a *allowance) {
-	t.Helper()
-	after := c.after(t, end)
-	require.Equal(t, after, o.memory[:len(after)], "memory")
-	if c.script == nil {
-		c.requireSuccess(t, end, o)
-		return
-	}
-	s := c.script
-	if s.memory[end] != nil && littleEndian {
-		require.Equal(t, s.memory[end], o.memory[:32], "memory that the %v end printed", end)
-	}
-	ours := printed(o.sent)
-	if end == passive {
-		ours = printed(o.received)
-		require.Empty(t, o.sent)
-		if len(ours) == 1 && ours[0] == "wr 0 status 1" && s.printed[end][0] == "wr 0 status 2" && a.use(shortReceive) {
-			ours[0] = "wr 0 status 2"
-		}
-	}
-	require.Equal(t, s.printed[end], ours, "completions")
-	fatal := s.complete[end] < len(s.printed[end])
-	if end == passive { // an error without a receive is not printed: the NAK tells
-		for i := range o.responses {
-			if o.responses[i].p.AETH.Syndrome.Kind() == roce.AckNAK && o.responses[i].p.AETH.Syndrome != roce.SynNakSeq {
-				fatal = true
-			}
-		}
-	}
-	require.Equal(t, fatal, o.failed, "in the error state")
-}
-
-func printed(list []cq.Completion) []string {
-	var out []string
-	for i := range list {
-		out = append(out, show(&list[i]))
-	}
-	return out
-}
-
-// requireSuccess: every work request and every receive has succeeded.
-func (c *connection) requireSuccess(t *testing.T, end side, o *outcome) {
-	t.Helper()
-	require.False(t, o.failed)
-	require.Len(t, o.sent, len(c.sends[end]))
-	for i, done := range o.sent {
-		require.Equal(t, cq.StatusSuccess, done.Status)
-		require.Equal(t, uint64(i), done.WRID)
-		require.Equal(t, c.sends[end][i].op.Completion(), done.Opcode)
-		require.Equal(t, uint32(c.sends[end][i].length), done.ByteLen)
-	}
-	receives := o.received
-	for i := range c.sends[end.other()] {
-		m := &c.sends[end.other()][i]
-		if !m.consumes() {
-			continue
-		}
-		require.NotEmpty(t, receives)
-		require.Equal(t, cq.StatusSuccess, receives[0].Status)
-		require.Equal(t, uint32(m.length), receives[0].ByteLen)
-		receives = receives[1:]
-	}
-	require.Empty(t, receives)
 }
 
 // Every capture with RC packets is replayed, all of its RC packets.
