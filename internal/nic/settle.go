@@ -19,23 +19,28 @@ func (s *sender) write() {
 	for at := 0; at < len(s.stage.txs); {
 		k, err := s.nic.conn.WriteBatch(s.stage.txs[at:])
 		at += k
-		var big *transport.MTUError
-		switch {
-		case err == nil || errors.Is(err, net.ErrClosed):
+		if err == nil || errors.Is(err, net.ErrClosed) {
 			return
-		case errors.Is(err, transport.ErrTrainsOff):
-			s.nic.trainsOff()
-			s.stage.split(at)
-			at = 0
-			continue
-		case errors.As(err, &big):
-			s.tooBig(s.stage.meta[at].q, err)
-		default:
-			s.nic.log.Debug("packet not sent", "error", err)
 		}
-		s.nic.counters.sendErrors.Add(uint64(s.stage.txs[at].Packets()))
-		at++
+		at = s.notSent(at, err)
 	}
+}
+
+// notSent deals with the error that stopped a write at Tx at, and returns where
+// to go on.
+func (s *sender) notSent(at int, err error) int {
+	if errors.Is(err, transport.ErrTrainsOff) {
+		s.nic.trainsOff()
+		s.stage.split(at)
+		return 0
+	}
+	if errors.Is(err, transport.ErrTooBig) {
+		s.tooBig(s.stage.meta[at].q, err)
+	} else {
+		s.nic.log.Debug("packet not sent", "error", err)
+	}
+	s.nic.counters.sendErrors.Add(uint64(s.stage.txs[at].Packets()))
+	return at + 1
 }
 
 func (s *sender) count() {

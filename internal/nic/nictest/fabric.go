@@ -11,6 +11,7 @@ import (
 	"github.com/gohixl/hixl/device/devicetest"
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/internal/nic"
+	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/sim"
 )
 
@@ -137,4 +138,18 @@ func (f *Fabric) Run(d time.Duration) {
 	for f.Net.Now() < end && f.Step() {
 		continue
 	}
+}
+
+// Over makes stepped NICs on any transports, with the system's clock. Net is nil:
+// only Pair and what belongs to it can be used.
+func Over(tb testing.TB, conns ...transport.Conn) *Fabric {
+	tb.Helper()
+	f := &Fabric{tb: tb}
+	for _, c := range conns {
+		n, err := nic.Open(nic.Config{Conn: c})
+		require.NoError(tb, err)
+		f.NICs = append(f.NICs, n)
+		tb.Cleanup(func() { _ = n.Close() })
+	}
+	return f
 }

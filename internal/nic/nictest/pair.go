@@ -35,6 +35,8 @@ type PairConfig struct {
 	// when they are missing, SRQ is taken by the second side only.
 	QP     qp.Config
 	Tuning qp.Tuning
+	// PDs, where not nil, are the protection domains of the two sides.
+	PDs [2]*mr.PD
 	// Unconnected leaves both queue pairs in INIT.
 	Unconnected bool
 }
@@ -74,6 +76,9 @@ func (f *Fabric) Pair(a, b int, cfg PairConfig) (*End, *End) {
 	cfg = cfg.fill(f.NICs[a].MTU())
 	second := cfg.QP
 	cfg.QP.SRQ = nil
+	if cfg.PDs[0] != nil {
+		cfg.QP.PD, second.PD = cfg.PDs[0], cfg.PDs[1]
+	}
 	x, y := f.end(a, cfg.QP), f.end(b, second)
 	for _, e := range []*End{x, y} {
 		e.ToInit(cfg)
