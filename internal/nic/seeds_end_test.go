@@ -40,7 +40,7 @@ func (e *endModel) finished() bool {
 // work posts some operations and some of the receives that wait for it.
 func (e *endModel) work() {
 	rng := e.w.rng
-	for len(e.unposted) > 0 && rng.IntN(3) > 0 {
+	for len(e.unposted) > 0 && rng.IntN(5) == 0 {
 		e.Receive(e.unposted[0])
 		e.unposted = e.unposted[1:]
 	}
