@@ -87,5 +87,5 @@ func (c *cellMover) verifyHere(key uint64, spans []span) error {
 // close closes the queue pairs on both sides.
 func (c *cellMover) close(ctx context.Context) error {
 	_, err := c.s.call(ctx, &request{Do: doClose, Cell: c.cell.ID})
-	return errors.Join(err, c.in.lanes.close())
+	return errors.Join(err, c.in.close())
 }

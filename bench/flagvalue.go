@@ -101,9 +101,12 @@ func (l *BaselineList) Set(s string) error {
 	return err
 }
 
-// String writes the list as Set reads it.
+// String writes the list as Set reads it, "" for the default.
 func (l *BaselineList) String() string {
-	if len(*l) == 0 {
+	switch {
+	case *l == nil:
+		return ""
+	case len(*l) == 0:
 		return "none"
 	}
 	return join(*l, func(b Baseline) string { return string(b) })

@@ -115,7 +115,7 @@ func (p *plan) run(ctx context.Context, pr Progress) error {
 		for _, c := range p.order {
 			pr.Step(c.name + " " + formatSize(c.size))
 			if err := c.round(ctx, n); err != nil {
-				return err
+				return p.s.why(ctx, err)
 			}
 			if !p.keep {
 				if err := c.shut(ctx); err != nil {

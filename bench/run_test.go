@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -248,13 +249,43 @@ func TestRunTwoProcesses(t *testing.T) {
 func TestKilledChildEndsTheRun(t *testing.T) {
 	cfg := small(t)
 	cfg.InProcess, cfg.PeerCommand = false, childCommand(t, "short-lived peer")
-	cfg.Ops, cfg.Duration, cfg.Baselines = []Op{OpWrite}, time.Hour, []Baseline{}
-	_, err := Run(t.Context(), cfg, nil)
-	var pe *PeerError
-	require.ErrorAs(t, err, &pe)
-	require.Equal(t, cfg.PeerLocal, pe.Addr)
-	require.NotZero(t, pe.PID)
-	require.ErrorContains(t, err, "signal: killed")
+	cfg.Ops, cfg.Duration = []Op{OpWrite}, time.Hour
+	for _, base := range [][]Baseline{{}, {BaselineTCP}} {
+		cfg.Baselines = base
+		_, err := Run(t.Context(), cfg, nil)
+		var pe *PeerError
+		require.ErrorAs(t, err, &pe)
+		require.Equal(t, cfg.PeerLocal, pe.Addr)
+		require.NotZero(t, pe.PID)
+		require.ErrorContains(t, err, "signal: killed")
+	}
+}
+
+// The timed parts allocate nothing per message.
+func TestTimedPartsDoNotAllocate(t *testing.T) {
+	s, _ := opened(t, small(t))
+	for _, op := range AllOps() {
+		size := 64
+		if op.atomic() {
+			size = atomicSize
+		}
+		m := &cellMover{s: s, cell: newCell(int(op), op, size, 1, 0, 0)}
+		require.NoError(t, m.open(t.Context()))
+		require.NoError(t, m.prepare(t.Context(), 1))
+		run := func(n uint64) uint64 {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, _, err := m.stream(t.Context(), 0, n)
+			require.NoError(t, err)
+			require.NoError(t, m.pingPong(t.Context(), 0, n/10, newHistogram()))
+			runtime.ReadMemStats(&after)
+			return after.Mallocs - before.Mallocs
+		}
+		const n = 5000
+		run(n)
+		require.Less(t, run(n), uint64(n/10), "%v", op)
+		require.NoError(t, m.close(t.Context()))
+	}
 }
 
 func TestBusyAddressIsNamed(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // session is a peer and this side's endpoint, connected by control.
@@ -130,6 +131,24 @@ func (s *session) usage(ctx context.Context) (usage, error) {
 		there.CPU = 0 // the same process
 	}
 	return usage{CPU: here.CPU + there.CPU, Retransmits: here.Retransmits + there.Retransmits}, nil
+}
+
+// deathLag is how long news of a child's death may come after the broken
+// connections that it leaves.
+const deathLag = 500 * time.Millisecond
+
+// why is the reason behind an error of a round: a child's death, if that is what
+// broke things.
+func (s *session) why(ctx context.Context, err error) error {
+	if s.mode != modeProcesses || errors.Is(err, ErrVerify) {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return explain(ctx, err)
+	case <-time.After(deathLag):
+		return err
+	}
 }
 
 // close ends the session: this side's NIC first, then the peer.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -49,12 +50,12 @@ arrives is verified. The baselines move the same sizes in the same rounds.`,
   hixl-bench --loss 0.01 --reorder 0.01
   hixl-bench --serve --local 10.0.0.2          # there
   hixl-bench --peer 10.0.0.2 --local 10.0.0.1  # here`,
-		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		Args: noArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		if errors.Is(err, bench.ErrFlag) {
-			return err
+		if bad := (*bench.FlagError)(nil); errors.As(err, &bad) {
+			return bad
 		}
 		return fmt.Errorf("%w; %w", err, errUsage)
 	})
@@ -62,6 +63,14 @@ arrives is verified. The baselines move the same sizes in the same rounds.`,
 	c.AddCommand(peerCommand())
 	c.CompletionOptions.DisableDefaultCmd = true
 	return c
+}
+
+// noArgs refuses words that are no flags.
+func noArgs(c *cobra.Command, args []string) error {
+	if err := cobra.NoArgs(c, args); err != nil {
+		return fmt.Errorf("%w; %w", err, errUsage)
+	}
+	return nil
 }
 
 func (o *options) flags(c *cobra.Command) {
@@ -172,7 +181,14 @@ func peerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "peer", Hidden: true, Args: cobra.NoArgs, Short: "Be the peer, controlled over standard input and output",
 		RunE: func(c *cobra.Command, _ []string) error {
-			return bench.ServePeer(c.Context(), os.Stdin, os.Stdout, netip.Addr{})
+			served := make(chan error, 1)
+			go func() { served <- bench.ServePeer(c.Context(), os.Stdin, os.Stdout, netip.Addr{}) }()
+			select {
+			case err := <-served:
+				return err
+			case <-c.Context().Done(): // standard input cannot be interrupted
+				return context.Cause(c.Context())
+			}
 		},
 	}
 }
