@@ -154,6 +154,7 @@ func (e *endModel) expect(wr *qp.SendWR, n int, data []byte) {
 		c.Flags, c.Imm = cq.WithImm, wr.Imm
 	case rc.OpSendInv:
 		c.Flags, c.InvKey = cq.WithInv, wr.InvKey
+	default: // plain SEND
 	}
 	if wr.Flags&rc.Solicited != 0 {
 		c.Flags |= cq.Solicited

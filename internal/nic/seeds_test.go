@@ -187,7 +187,7 @@ func (w *world) verify() {
 	for _, e := range w.ends {
 		require.Empty(w.t, e.Take(e.Send), "a completion too many")
 		require.Empty(w.t, e.Take(e.Recv), "a completion too many")
-		e.Queue.Close()
+		e.Close()
 	}
 	for _, h := range w.hosts {
 		require.Zero(w.t, h.region.Lent(), "spans still lent")

@@ -2,18 +2,28 @@ package rc
 
 import "github.com/gohixl/hixl/roce/wr"
 
-// The types that an engine exchanges with its owner; see package wr.
+// The types that an engine exchanges with its owner, of package wr.
 type (
-	Op            = wr.Op
-	Flags         = wr.Flags
-	Request       = wr.Request
-	Receive       = wr.Receive
+	// Op is the kind of a send work request.
+	Op = wr.Op
+	// Flags modify one.
+	Flags = wr.Flags
+	// Request is one.
+	Request = wr.Request
+	// Receive is a receive work request.
+	Receive = wr.Receive
+	// ReceiveSource gives them out.
 	ReceiveSource = wr.ReceiveSource
-	Batch         = wr.Batch
-	Out           = wr.Out
-	Work          = wr.Work
-	WorkKind      = wr.WorkKind
-	Outcome       = wr.Outcome
+	// Batch collects packets to send.
+	Batch = wr.Batch
+	// Out is one of them.
+	Out = wr.Out
+	// Work is what an accepted packet asks its owner to do with memory.
+	Work = wr.Work
+	// WorkKind says what.
+	WorkKind = wr.WorkKind
+	// Outcome says how that ended.
+	Outcome = wr.Outcome
 )
 
 // The operations of a reliable connection.

@@ -291,7 +291,6 @@ func (e *end) show(b []byte) string {
 	}
 	s := strings.TrimPrefix(p.Opcode.String(), "RC ")
 	if p.Opcode == roce.OpAcknowledge {
-		s = p.AETH.Syndrome.String()
 		s = map[roce.Syndrome]string{
 			roce.SynACK: "ACK", roce.SynNakSeq: "NAK-seq", roce.SynNakInvalid: "NAK-inv",
 			roce.SynNakAccess: "NAK-access", roce.SynNakOp: "NAK-op",

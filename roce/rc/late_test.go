@@ -175,7 +175,6 @@ func TestFlushWaitsForPlacements(t *testing.T) {
 	a.finish(0, Done)
 	a.wantDone("1:work request flushed error", "2:work request flushed error")
 	require.True(t, a.rc.Idle())
-
 }
 
 func TestReceiveFlushWaitsForPlacements(t *testing.T) {

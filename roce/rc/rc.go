@@ -59,7 +59,7 @@ func (c *RC) StartSend(s SendConfig) {
 // Post takes a work request. It returns [ErrSendQueueFull] or a *[RequestError]
 // and then has taken nothing. In the error state the request is accepted and
 // completes flushed (§3.17).
-func (c *RC) Post(now mono.Time, r *Request) error {
+func (c *RC) Post(_ mono.Time, r *Request) error {
 	if err := c.req.post(r); err != nil {
 		return err
 	}
@@ -93,10 +93,10 @@ func (c *RC) Accept(now mono.Time, p *roce.Packet) Work {
 
 // Commit reports that the memory work with this token has ended. result is the
 // original value of an atomic.
-func (c *RC) Commit(now mono.Time, token uint64, o Outcome, result uint64) {
+func (c *RC) Commit(_ mono.Time, token uint64, o Outcome, result uint64) {
 	switch token &^ tokenSeq {
 	case tokenRead:
-		c.req.committed(now, token&tokenSeq, o)
+		c.req.committed(token&tokenSeq, o)
 	case tokenPlace:
 		c.resp.committed(token&tokenSeq, o, result)
 	}

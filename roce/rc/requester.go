@@ -110,7 +110,7 @@ func (r *requester) acked() uint64 {
 func (r *requester) quiet() bool { return r.una == r.hi && r.uncommitted == 0 && r.held == 0 }
 
 func (r *requester) hasOutput() bool {
-	return r.started && r.send < r.next && r.timer.rnrUntil.IsZero() && !(r.probing && r.probeSent)
+	return r.started && r.send < r.next && r.timer.rnrUntil.IsZero() && (!r.probing || !r.probeSent)
 }
 
 // rewind goes back to the oldest unanswered packet.
@@ -208,7 +208,7 @@ func (r *requester) flush() {
 }
 
 // committed reports that READ or atomic data of request i is in memory.
-func (r *requester) committed(now mono.Time, i uint64, o Outcome) {
+func (r *requester) committed(i uint64, o Outcome) {
 	if !r.q.Has(i) {
 		return
 	}

@@ -74,13 +74,12 @@ func (s *responder) readSpan(h roce.RETH) (mr.Span, bool) {
 }
 
 // accept queues the effect of the newest resource.
-func (s *responder) accept(r *resource) *placement {
-	e := s.pend.Push(placement{
+func (s *responder) accept(r *resource) {
+	s.pend.Push(placement{
 		seq: r.first, npsn: r.npsn, done: r.op == roce.OpReadRequest,
 		message: true, resource: true, remote: true, res: s.resNext - 1,
 	})
 	s.accepted += r.npsn
-	return e
 }
 
 // atomic accepts a CMP_SWAP, FETCH_ADD or ATOMIC WRITE (§4.9, §6.1).

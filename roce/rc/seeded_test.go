@@ -199,6 +199,7 @@ func (m *model) post() {
 			r.SwapAdd = uint64(m.posted)
 			m.sum += uint64(m.posted)
 			n = 0
+		default: // WRITE needs nothing more
 		}
 		clear(m.a.mem[m.used+n : m.used+n+3])
 		m.used += n + 3

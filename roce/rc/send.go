@@ -104,6 +104,7 @@ func (r *requester) emit(now mono.Time, b *Batch, w *wr.WQE, i, n uint64) {
 		r.rdOut++
 	case OpAtomicWrite:
 		r.rdOut++
+	default: // SENDs and WRITEs: nothing more
 	}
 	o := b.Add(p, int(size))
 	switch {

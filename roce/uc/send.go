@@ -46,7 +46,7 @@ func (u *UC) Post(r *wr.Request) error {
 // HasOutput reports whether Drain gives a packet.
 func (u *UC) HasOutput() bool {
 	s := &u.send
-	return s.started && !u.failed && s.cur < s.q.Tail && !(s.quiesced && s.packet == 0)
+	return s.started && !u.failed && s.cur < s.q.Tail && (!s.quiesced || s.packet > 0)
 }
 
 // Drain appends the packets that may leave and reports whether it stopped only
