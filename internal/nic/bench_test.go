@@ -144,4 +144,3 @@ func BenchmarkStarted(b *testing.B) {
 		})
 	}
 }
-

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/rc"
 )
 
 // maxHeld bounds the packets of a queue pair that wait for late memory or behind
@@ -19,6 +20,12 @@ type heldPacket struct {
 	tos   uint8
 	ready bool
 	dead  bool // not to be sent: a payload before it could not be read
+
+	// What the engine is told when the packet's turn has come, so that it hears of
+	// the first failure first.
+	token   uint64
+	late    bool
+	outcome rc.Outcome
 }
 
 // held is the FIFO of a queue pair, guarded by its lock. Its ring is made when it
@@ -54,16 +61,11 @@ func (h *held) pop() *heldPacket {
 	return p
 }
 
-// kill drops p and what follows it of its drain: its payload could not be read,
-// so the peer would see a gap.
-func (h *held) kill(p *heldPacket) {
-	found := false
+// kill drops all that waits: a payload before it could not be read, so the peer
+// would see a gap.
+func (h *held) kill() {
 	for i := range h.n {
-		e := h.at(i)
-		found = found || e == p
-		if found && e.drain == p.drain {
-			e.dead = true
-		}
+		h.at(i).dead = true
 	}
 }
 

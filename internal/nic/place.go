@@ -105,11 +105,7 @@ func (n *NIC) finish(now mono.Time, op *lateOp) {
 	case opAtomic:
 		q.Commit(now, op.gen, op.token, op.outcome, op.atomic.Result)
 	case opFetch:
-		op.entry.ready = true
-		if op.outcome != rc.Done {
-			q.held.kill(op.entry)
-		}
-		q.Fetched(now, op.gen, op.token, op.outcome, true)
+		op.entry.ready, op.entry.outcome = true, op.outcome
 	}
 	n.late.put(op)
 }

@@ -58,11 +58,11 @@ type record struct {
 	undo  mark        // the stage before it
 }
 
-// fetched is a payload that has been read, or could not be.
+// fetched is a payload that has been read, or could not be: of a packet that has
+// just been sent, or of a held one.
 type fetched struct {
 	token   uint64
 	outcome rc.Outcome
-	held    bool
 	entry   *heldPacket
 	dead    bool // a payload before it could not be read
 }
@@ -109,7 +109,7 @@ func (s *sender) take(now mono.Time, q *Queue) {
 	j := job{q: q, gen: q.Gen(), fetches: len(s.fetches)}
 	r := q.currentRoute()
 	before := s.stage.packets
-	full := s.release(q, r)
+	full := s.release(now, q, r)
 	s.batch.Reset()
 	if q.held.room() && !full {
 		q.drains++
@@ -132,16 +132,24 @@ func (s *sender) take(now mono.Time, q *Queue) {
 
 // release moves held packets that are complete to the stage, and reports whether
 // the stage was full before they all were. Locked.
-func (s *sender) release(q *Queue, r *route) (full bool) {
+func (s *sender) release(now mono.Time, q *Queue, r *route) (full bool) {
 	for q.held.ready() {
 		if s.stage.room() < batchBytes+maxPacket {
 			return true
 		}
 		e := q.held.pop()
-		if !e.dead && e.gen == q.Gen() {
+		switch {
+		case e.dead || e.gen != q.Gen():
+			e.outcome = rc.Done // of no interest: it comes after a failure
+		case e.outcome != rc.Done:
+			q.held.kill()
+		default:
 			pkt, id := s.stage.place(q, r, e.tos, len(e.buf))
 			copy(pkt, e.buf)
 			seal(r.headers, pkt, id)
+		}
+		if e.token != 0 {
+			q.Fetched(now, e.gen, e.token, e.outcome, e.late)
 		}
 		s.nic.spare.put(e)
 	}
@@ -159,11 +167,8 @@ func (s *sender) lay(q *Queue, r *route) {
 		holding = holding || rec.late
 		tos := tosOf(o, r)
 		if holding {
-			rec.entry = s.hold(q, o, tos)
+			rec.entry = s.hold(q, o, tos, rec.late)
 			rec.pkt = rec.entry.buf
-			if rec.late {
-				q.Hold(o.Token)
-			}
 		} else {
 			rec.pkt, rec.id = s.stage.place(q, r, tos, o.Size())
 		}
@@ -175,9 +180,13 @@ func (s *sender) lay(q *Queue, r *route) {
 }
 
 // hold appends a packet to the queue pair's FIFO.
-func (s *sender) hold(q *Queue, o *rc.Out, tos uint8) *heldPacket {
+func (s *sender) hold(q *Queue, o *rc.Out, tos uint8, late bool) *heldPacket {
 	e := s.nic.spare.get(o.Size())
 	e.drain, e.gen, e.tos = q.drains, q.Gen(), tos
+	e.token, e.late = o.Token, late
+	if late {
+		q.Hold(o.Token)
+	}
 	q.held.push(e)
 	return e
 }
@@ -277,7 +286,7 @@ func (s *sender) readLate(rec *record, j *job, spans []mr.Span, dst []byte) rc.O
 		return rc.Done // or what the memory will say
 	}
 	outcome = op.outcome
-	s.fetches = append(s.fetches, fetched{token: op.token, outcome: outcome, held: true, entry: rec.entry})
+	s.fetches = append(s.fetches, fetched{outcome: outcome, entry: rec.entry})
 	op.release()
 	n.late.put(op)
 	return outcome
@@ -292,7 +301,7 @@ func (s *sender) abandon(i int) {
 	for k := i + 1; k < len(s.records); k++ {
 		rec := &s.records[k]
 		if rec.out.Token != 0 || rec.entry != nil {
-			s.fetches = append(s.fetches, fetched{token: rec.out.Token, held: rec.late, entry: rec.entry, dead: true})
+			s.fetches = append(s.fetches, fetched{token: rec.out.Token, entry: rec.entry, dead: true})
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/internal/mono"
-	"github.com/gohixl/hixl/roce/rc"
 	"github.com/gohixl/hixl/transport"
 )
 
@@ -95,15 +94,11 @@ func (s *sender) settle(now mono.Time, j *job, fetches []fetched) {
 	q := j.q
 	for i := range fetches {
 		f := &fetches[i]
-		if f.entry != nil {
-			f.entry.ready = true
-			f.entry.dead = f.entry.dead || f.dead
-			if f.outcome != rc.Done {
-				q.held.kill(f.entry)
-			}
-		}
-		if f.token != 0 {
-			q.Fetched(now, j.gen, f.token, f.outcome, f.held)
+		if e := f.entry; e != nil {
+			e.ready, e.outcome = true, f.outcome
+			e.dead = e.dead || f.dead
+		} else if f.token != 0 {
+			q.Fetched(now, j.gen, f.token, f.outcome, false)
 		}
 	}
 	if j.fail && j.gen == q.Gen() {

@@ -60,11 +60,12 @@ func orElse[T comparable](v, def T) T {
 	return v
 }
 
+// fill puts defaults where there is 0; negative values stay, they mean 0.
 func (c PairConfig) fill(mtu roce.PathMTU) PairConfig {
 	c.MTU = orElse(c.MTU, mtu)
-	c.MaxReads = max(orElse(c.MaxReads, 16), 0)
+	c.MaxReads = orElse(c.MaxReads, 16)
 	c.Timeout = orElse(c.Timeout, 14)
-	c.Retry, c.RNRRetry = max(orElse(c.Retry, 7), 0), max(orElse(c.RNRRetry, 7), 0)
+	c.Retry, c.RNRRetry = orElse(c.Retry, 7), orElse(c.RNRRetry, 7)
 	c.MinRNRTimer = orElse(c.MinRNRTimer, 1)
 	c.Access = orElse(c.Access, qp.RemoteAccess)
 	return c
@@ -128,12 +129,12 @@ func (e *End) Connect(peer *End, cfg PairConfig, side int) {
 	cfg = cfg.fill(e.NIC.MTU())
 	require.NoError(e.fabric.tb, e.Modify(&qp.Attr{
 		State: qp.RTR, PathMTU: cfg.MTU, DestQPN: peer.QPN(), RecvPSN: cfg.PSN[1-side],
-		MaxDestRead: uint8(cfg.MaxReads), MinRNRTimer: cfg.MinRNRTimer,
+		MaxDestRead: uint8(max(cfg.MaxReads, 0)), MinRNRTimer: cfg.MinRNRTimer,
 		AV: qp.AddressVector{Addr: peer.NIC.Addr(), SmallIDs: !cfg.ForeignIDs},
 	}, qp.MaskState|qp.MaskPathMTU|qp.MaskDestQPN|qp.MaskRecvPSN|qp.MaskMaxDestRead|qp.MaskMinRNRTimer|qp.MaskAV))
 	require.NoError(e.fabric.tb, e.Modify(&qp.Attr{
-		State: qp.RTS, SendPSN: cfg.PSN[side], Timeout: cfg.Timeout, RetryCount: uint8(cfg.Retry), RNRRetry: uint8(cfg.RNRRetry),
-		MaxRead: uint8(cfg.MaxReads), Tuning: cfg.Tuning,
+		State: qp.RTS, SendPSN: cfg.PSN[side], Timeout: cfg.Timeout, RetryCount: uint8(max(cfg.Retry, 0)), RNRRetry: uint8(max(cfg.RNRRetry, 0)),
+		MaxRead: uint8(max(cfg.MaxReads, 0)), Tuning: cfg.Tuning,
 	}, qp.MaskState|qp.MaskSendPSN|qp.MaskTimeout|qp.MaskRetryCount|qp.MaskRNRRetry|qp.MaskMaxRead))
 }
 
