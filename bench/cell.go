@@ -3,11 +3,13 @@ package bench
 import "time"
 
 // Depth chosen when none is given: deep enough to hide a round trip, and no
-// more bytes than a few windows of the engine.
+// more bytes than a few windows of the engine, nor more messages of all queue
+// pairs together than a socket's receive buffer holds packets.
 const (
-	autoDepth      = 64
-	autoDepthBytes = 8 << 20
-	minAutoDepth   = 4
+	autoDepth         = 64
+	autoDepthBytes    = 8 << 20
+	autoDepthMessages = 8 << 10
+	minAutoDepth      = 4
 )
 
 // cell is one thing to measure.
@@ -50,7 +52,7 @@ func (c Config) cells() []cell {
 
 func newCell(id int, op Op, size, qps, depth, mtu int) cell {
 	if depth == 0 {
-		depth = min(autoDepth, max(autoDepthBytes/size, minAutoDepth))
+		depth = min(autoDepth, max(min(autoDepthBytes/size, autoDepthMessages/qps), minAutoDepth))
 	}
 	return cell{ID: id, Op: op, Size: size, QPs: qps, Depth: depth, MTU: mtu}
 }

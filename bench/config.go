@@ -86,8 +86,8 @@ func (f Faults) validate() error {
 type Config struct {
 	// Ops, Sizes, QPs, Depths and MTUs span the cells: each combination is one.
 	// Empty: all operations; 64, 4 KiB, 64 KiB, 1 MiB; 1 queue pair; depth 0;
-	// MTU 0. Depth 0 is 64, fewer when that would be more than 8 MiB; MTU 0 is
-	// the largest that fits. Sizes do not apply to atomics, which move 8 bytes.
+	// MTU 0. Depth 0 is 64, fewer when that would be more than 8 MiB a queue pair
+	// or 8192 messages in all, at least 4; MTU 0 is the largest that fits. Sizes do not apply to atomics, which move 8 bytes.
 	Ops    []Op
 	Sizes  []int
 	QPs    []int

@@ -136,6 +136,8 @@ func TestCells(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	ce := newCell(0, OpWrite, 1<<20, 1, 0, 0)
+	require.Equal(t, 8, newCell(0, OpWrite, 4096, 1000, 0, 0).Depth, "many queue pairs share a socket")
+	require.Equal(t, 4, newCell(0, OpWrite, 64<<20, 1, 0, 0).Depth)
 	c := Config{Duration: 300 * time.Millisecond, Rounds: 3}.withDefaults()
 	require.Equal(t, 100*time.Millisecond, c.budget(ce).bandwidth)
 	require.EqualValues(t, 16, c.budget(ce).minMessages)

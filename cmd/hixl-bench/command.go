@@ -79,7 +79,7 @@ func (o *options) flags(c *cobra.Command) {
 	f.Var(&o.ops, "op", "operations: write, read, send, write-imm, cas, faa (default all)")
 	f.Var(&o.sizes, "size", "message sizes, such as 64,4k,64KiB,1MiB (default 64,4KiB,64KiB,1MiB); atomics move 8 bytes")
 	f.Var(&o.qps, "qps", "queue pairs (default 1)")
-	f.Var(&o.depths, "depth", "messages outstanding on a queue pair (default 64, fewer above 8 MiB in all)")
+	f.Var(&o.depths, "depth", "messages outstanding on a queue pair (default 64, fewer when large or many)")
 	f.Var(&o.mtus, "mtu", "path MTU: 256, 512, 1024, 2048, 4096 (default the largest that fits)")
 	f.Var(&bench.Size{Flag: "region", Bytes: &o.cfg.Region}, "region", "length of the buffers that transfers walk through (default 16MiB)")
 	f.DurationVar(&o.cfg.Duration, "duration", bench.DefaultDuration, "timed bandwidth part of each cell, over all rounds; latency takes half of it on top")
