@@ -46,6 +46,13 @@ func TestUserBuildRuleBites(t *testing.T) {
 	require.False(t, isOrBelow("golang.org/x/sys/unix", userBuild...))
 }
 
+// The CRC kernels can be left out, and are where there is no assembly for them.
+func TestBuildsWithoutAssembly(t *testing.T) {
+	goTool(t, []string{"GOARCH=amd64"}, "build", "-tags", "noasm", "./roce")
+	goTool(t, []string{"GOARCH=arm64"}, "build", "-tags", "noasm", "./roce")
+	goTool(t, []string{"GOARCH=s390x"}, "build", "./roce") // big-endian besides
+}
+
 // The programs start on a machine that has nothing but a kernel: no dynamic
 // linker is asked for and no shared library needed.
 func TestBinariesAreStatic(t *testing.T) {
