@@ -12,6 +12,10 @@ import (
 	"sync/atomic"
 )
 
+// tcpRead is the most that is read at once: more delays the window updates that
+// keep the sender going.
+const tcpRead = 1 << 20
+
 // tcpReadAhead is the buffer for messages that do not lie end to end.
 const tcpReadAhead = 64 << 10
 
@@ -101,7 +105,7 @@ func (r *tcpReceiver) serve() error {
 func (r *tcpReceiver) stream(conn *net.TCPConn) error {
 	end := r.lay.used()
 	for at, total := 0, uint64(0); ; {
-		n, err := conn.Read(r.dst[at:end])
+		n, err := conn.Read(r.dst[at:min(at+tcpRead, end)])
 		if at += n; at == end {
 			at = 0
 		}
