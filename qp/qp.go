@@ -223,6 +223,29 @@ func (q *QP) Outstanding() (sends, receives int) {
 func (q *QP) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.close()
+}
+
+// Shut is Close after everything that can be flushed has been, whoever drains
+// now: nobody waits for a completion that never comes. Only work whose bytes are
+// still on their way into late memory has none.
+func (q *QP) Shut() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.gone && q.state != Reset {
+		q.fail()
+		for len(q.engine.Completions()) > 0 || !q.done.empty() || q.recv.len() > 0 && q.engine.Idle() {
+			q.Collect(0, true)
+			q.Publish(everyDrain)
+		}
+	}
+	q.close()
+}
+
+// everyDrain is newer than any.
+const everyDrain = ^uint64(0)
+
+func (q *QP) close() {
 	if q.gone {
 		return
 	}
