@@ -127,7 +127,11 @@ func (n *NIC) CreateQP(cfg qp.Config) (*Queue, error) {
 // retire ends a queue pair that is in the table no more.
 func (n *NIC) retire(q *Queue) {
 	stats := q.Stats()
-	q.QP.Close()
+	if n.closing.Load() {
+		q.QP.Shut() // a poster may still be about to wait
+	} else {
+		q.QP.Close()
+	}
 	n.timers.drop(q)
 	n.mu.Lock()
 	defer n.mu.Unlock()
