@@ -1,60 +1,15 @@
 package roce
 
-import "hash/crc32"
+import "github.com/gohixl/hixl/roce/internal/crc"
 
 // icrcInit is the CRC of the eight 0xFF bytes that stand in for a masked link
 // header (§2.1): the register 0xDEBB20E3, inverted as hash/crc32 keeps it.
 const icrcInit uint32 = ^uint32(0xDEBB20E3)
 
-// update continues a CRC-32 (in the inverted form of hash/crc32) over b.
-func update(crc uint32, b []byte) uint32 {
-	if best == kernelGo {
-		return crc32.Update(crc, crc32.IEEETable, b)
-	}
-	return best.update(crc, b)
-}
-
-// updateShort is update for bytes on the caller's stack, which the function
-// pointer inside hash/crc32 would move to the heap.
-func updateShort(crc uint32, b []byte) uint32 {
-	if best == kernelGo {
-		return slicingUpdate(crc, b)
-	}
-	return best.update(crc, b)
-}
-
-// slicingUpdate is update by table, eight bytes at a time.
-func slicingUpdate(crc uint32, b []byte) uint32 {
-	crc = ^crc
-	for len(b) >= 8 {
-		crc ^= uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
-		crc = slicing[0][b[7]] ^ slicing[1][b[6]] ^ slicing[2][b[5]] ^ slicing[3][b[4]] ^
-			slicing[4][crc>>24] ^ slicing[5][crc>>16&0xFF] ^ slicing[6][crc>>8&0xFF] ^ slicing[7][crc&0xFF]
-		b = b[8:]
-	}
-	if len(b) >= 4 {
-		crc ^= uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
-		crc = slicing[0][crc>>24] ^ slicing[1][crc>>16&0xFF] ^ slicing[2][crc>>8&0xFF] ^ slicing[3][crc&0xFF]
-		b = b[4:]
-	}
-	for _, v := range b {
-		crc = slicing[0][uint8(crc)^v] ^ crc>>8
-	}
-	return ^crc
-}
-
-// slicing[k][v] is the register after byte v and k zero bytes.
-var slicing = makeSlicing()
-
-func makeSlicing() *[8][256]uint32 {
-	t := new([8][256]uint32)
-	t[0] = *crc32.IEEETable
-	for v := range 256 {
-		crc := t[0][v]
-		for k := 1; k < 8; k++ {
-			crc = t[0][uint8(crc)] ^ crc>>8
-			t[k][v] = crc
-		}
-	}
-	return t
-}
+// CopyCRC copies src to the start of dst and continues a CRC-32 over it, in one
+// pass. reg and the result are the register as hash/crc32 keeps it, inverted:
+// CopyCRC(dst, src, reg) is crc32.Update(reg, crc32.IEEETable, src). dst must
+// be at least as long as src, or CopyCRC panics, and must not overlap it. Bytes
+// of dst past len(src) stay as they are. It allocates nothing, and any number
+// of goroutines may call it.
+func CopyCRC(dst, src []byte, reg uint32) uint32 { return crc.Copy(dst, src, reg) }

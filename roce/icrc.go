@@ -3,6 +3,8 @@ package roce
 import (
 	"encoding/binary"
 	"net/netip"
+
+	"github.com/gohixl/hixl/roce/internal/crc"
 )
 
 // Headers is what the ICRC covers outside the packet itself: the addresses and
@@ -40,7 +42,7 @@ func (h *Headers) ICRC(pkt []byte) uint32 {
 	if bth > 4 {
 		prefix[n+4] = 0xFF // FECN, BECN and reserved bits
 	}
-	return update(updateShort(icrcInit, prefix[:n+bth]), pkt[bth:])
+	return crc.Update(crc.UpdateShort(icrcInit, prefix[:n+bth]), pkt[bth:])
 }
 
 // Seal writes the ICRC into the last four bytes of pkt, which is a whole packet:

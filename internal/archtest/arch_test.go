@@ -166,7 +166,7 @@ func TestRulesBite(t *testing.T) {
 		{"gopacket in the tap", "transport/tap/a.go", `import "github.com/google/gopacket/layers"`, "is for: roce/layers"},
 		{"testify outside tests", "cq/a.go", `import "github.com/stretchr/testify/require"`, "is for: tests"},
 		{"testify in a test package", "device/devicetest/a.go", `import "github.com/stretchr/testify/require"`, ""},
-		{"processor features in an engine", "roce/a.go", `import "golang.org/x/sys/cpu"`, ""},
+		{"processor features for the CRC kernels", "roce/internal/crc/a.go", `import "golang.org/x/sys/cpu"`, ""},
 		{"system calls in an engine", "roce/a.go", `import "golang.org/x/sys/unix"`, "golang.org/x/sys is for: device/*"},
 		{"a stranger", "cq/a.go", `import "example.com/queue"`, "does not list"},
 		{"clock", "qp/a.go", "import \"time\"\nvar t = time.Now()", "time.Now: time is an argument"},

@@ -23,28 +23,30 @@ var (
 // path below the module's root. A key ending in "/*" stands for every package
 // of that folder that has no line of its own.
 var graph = map[string][]string{
-	"internal/mono": nil,
-	"roce":          nil,
-	"device":        nil,
-	"device/*":      {"device", "internal/mono"},
-	"atomic":        {"device"},
-	"mr":            {"device"},
-	"cq":            {"roce"},
-	"roce/wr":       {"roce", "mr", "cq", "internal/mono"},
-	"roce/rc":       {"roce", "roce/wr", "mr", "atomic", "cq", "internal/mono"},
-	"roce/uc":       {"roce", "roce/wr", "mr", "cq", "internal/mono"},
-	"roce/ud":       {"roce", "roce/wr", "mr", "cq", "internal/mono"},
-	"roce/cm":       {"roce", "internal/mono"},
-	"roce/layers":   {"roce"},
-	"qp":            belowQP,
-	"transport":     {"roce"},
-	"transport/*":   {"transport", "roce", "internal/mono"},
-	"internal/nic":  belowNIC,
-	".":             belowHub,
-	"dsync":         {"."},
-	"engine":        {"."},
-	"interop":       {"."},
-	"bench":         append([]string{"transport/faults"}, belowAll...),
+	"internal/mono":     nil,
+	"roce":              {"roce/internal/crc"}, // the CRC kernels, a part of it
+	"roce/internal/crc": nil,
+	"device":            nil,
+	"device/*":          {"device", "internal/mono"},
+	"atomic":            {"device"},
+	"mr":                {"device"},
+	"cq":                {"roce"},
+	"roce/wr":           {"roce", "mr", "cq", "internal/mono"},
+	"roce/rc":           {"roce", "roce/wr", "mr", "atomic", "cq", "internal/mono"},
+	"roce/uc":           {"roce", "roce/wr", "mr", "cq", "internal/mono"},
+	"roce/ud":           {"roce", "roce/wr", "mr", "cq", "internal/mono"},
+	"roce/cm":           {"roce", "internal/mono"},
+	"roce/layers":       {"roce"},
+	"qp":                belowQP,
+	"transport":         {"roce"},
+	"transport/*":       {"transport", "roce", "internal/mono"},
+	"internal/nic":      belowNIC,
+	".":                 belowHub,
+	"dsync":             {"."},
+	"engine":            {"."},
+	"interop":           {"."},
+	"interop/*":         append([]string{"internal/dump"}, belowAll...),
+	"bench":             append([]string{"transport/faults"}, belowAll...),
 
 	"internal/archtest": nil,
 	"internal/hostinfo": {"roce"},
@@ -57,8 +59,8 @@ var graph = map[string][]string{
 // and all below it. Tests and packages named *test may import any module
 // listed here.
 var external = map[string][]string{
-	"golang.org/x/sys":                        {"device/*", "transport/*", "internal/nic", "internal/hostinfo", "bench", "cmd/*"},
-	"golang.org/x/sys/cpu":                    {"roce", "internal/hostinfo"}, // reads the processor's features at start, no I/O: which CRC kernel to run
+	"golang.org/x/sys":                        {"device/*", "transport/*", "internal/nic", "internal/hostinfo", "bench", "cmd/*", "interop/*"},
+	"golang.org/x/sys/cpu":                    {"roce/internal/crc", "internal/hostinfo"}, // reads the processor's features at start, no I/O: which CRC kernel to run
 	"golang.org/x/term":                       {"bench", "cmd/*"},
 	"github.com/google/gopacket":              {"roce/layers", "internal/dump", "cmd/*"},
 	"github.com/spf13/cobra":                  {"cmd/*"},
@@ -83,7 +85,7 @@ var pure = []string{"roce", "roce/wr", "roce/rc", "roce/uc", "roce/ud", "roce/cm
 var pureMayNot = []string{"net", "os", "syscall", "sync", "context", "log", "runtime", "io/fs", "math/rand", "crypto/rand"}
 
 // clocks are the packages that may read or wait for a clock.
-var clocks = []string{"internal/nic", "internal/hostinfo", "transport/*", "device/*", "bench", "cmd/*"}
+var clocks = []string{"internal/nic", "internal/hostinfo", "transport/*", "device/*", "bench", "cmd/*", "interop/*"}
 
 // clockFuncs are the functions of package time that do.
 var clockFuncs = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}
