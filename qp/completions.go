@@ -2,7 +2,6 @@ package qp
 
 import (
 	"github.com/gohixl/hixl/cq"
-	"github.com/gohixl/hixl/roce/rc"
 )
 
 // completions holds what the engine has finished until it may be shown. Sends
@@ -28,7 +27,7 @@ func (d *completions) reset() {
 func (d *completions) empty() bool { return len(d.sends) == 0 && d.first == len(d.recvs) }
 
 // collect takes over what the engine finished.
-func (d *completions) collect(from *rc.RC) {
+func (d *completions) collect(from engine) {
 	done := from.Completions()
 	for i := range done {
 		if done[i].Opcode.IsRecv() {

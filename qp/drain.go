@@ -5,7 +5,7 @@ import (
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // Lock takes the queue pair's lock for the NIC.
@@ -20,28 +20,53 @@ func (q *QP) Gen() uint32 { return q.gen }
 // Accept gives a packet, checked up to its ICRC (§1.13), to the engine. v is the
 // view it was checked against; when that is outdated the packet is dropped and
 // ok is false. Locked.
-func (q *QP) Accept(now mono.Time, p *roce.Packet, v *View) (w rc.Work, ok bool) {
+func (q *QP) Accept(now mono.Time, p *roce.Packet, v *View) (w wr.Work, ok bool) {
 	if q.engine == nil || q.view.Load() != v {
-		return rc.Work{}, false
+		return wr.Work{}, false
 	}
 	if q.state == RTR && !q.commEst && p.Opcode.IsRequest() && p.PSN == q.attr.RecvPSN {
 		q.commEst = true
 		q.raise(EventCommEst)
 	}
-	return q.engine.Accept(now, p), true
+	switch {
+	case q.rc != nil:
+		return q.rc.Accept(now, p), true
+	case q.cfg.Type == UC:
+		return q.engine.(ucEngine).Accept(p), true
+	default:
+		return wr.Work{}, false
+	}
+}
+
+// AcceptDatagram gives a datagram, checked likewise, to the engine of a datagram
+// queue pair. Locked.
+func (q *QP) AcceptDatagram(p *roce.Packet, v *View, from *Arrival) (w wr.Work, ok bool) {
+	e, ok := q.engine.(udEngine)
+	if !ok || q.view.Load() != v {
+		return wr.Work{}, false
+	}
+	return e.Accept(p, from.Src, &from.Network), true
 }
 
 // Commit passes the end of a placement to the engine, unless the queue pair was
 // reset since. Locked.
-func (q *QP) Commit(now mono.Time, gen uint32, token uint64, o rc.Outcome, result uint64) {
-	if gen == q.gen && q.engine != nil {
+func (q *QP) Commit(now mono.Time, gen uint32, token uint64, o wr.Outcome, result uint64) {
+	switch {
+	case gen != q.gen:
+	case q.rc != nil:
+		q.rc.Commit(now, token, o, result)
+	case q.engine != nil:
 		q.engine.Commit(now, token, o, result)
 	}
 }
 
 // Fetched passes the end of a fetch to the engine, likewise. Locked.
-func (q *QP) Fetched(now mono.Time, gen uint32, token uint64, o rc.Outcome, held bool) {
-	if gen == q.gen && q.engine != nil {
+func (q *QP) Fetched(now mono.Time, gen uint32, token uint64, o wr.Outcome, held bool) {
+	switch {
+	case gen != q.gen:
+	case q.rc != nil:
+		q.rc.Fetched(now, token, o, held)
+	case q.engine != nil:
 		q.engine.Fetched(now, token, o, held)
 	}
 }
@@ -55,28 +80,28 @@ func (q *QP) Hold(token uint64) {
 
 // ReadsPending reports whether READ responses wait that are to be fetched before
 // a later request takes effect (§3.8). Locked.
-func (q *QP) ReadsPending() bool { return q.engine != nil && q.engine.ReadsPending() }
+func (q *QP) ReadsPending() bool { return q.rc != nil && q.rc.ReadsPending() }
 
 // Congested notes that a packet of the peer carried the CE mark (§7.2). Locked.
 func (q *QP) Congested(now mono.Time) {
-	if q.engine != nil {
-		q.engine.Congested(now)
+	if q.rc != nil {
+		q.rc.Congested(now)
 	}
 }
 
 // Expire fires the timers that are due. Locked.
 func (q *QP) Expire(now mono.Time) {
-	if q.engine != nil {
-		q.engine.Expire(now)
+	if q.rc != nil {
+		q.rc.Expire(now)
 	}
 }
 
 // Deadline returns when Expire wants to be called; 0 is never. Locked.
 func (q *QP) Deadline() mono.Time {
-	if q.engine == nil {
+	if q.rc == nil {
 		return 0
 	}
-	return q.engine.Deadline()
+	return q.rc.Deadline()
 }
 
 // Fail moves a live connection to the error state, its oldest request completing
@@ -101,11 +126,15 @@ func (q *QP) BeginDrain() bool {
 // Drain appends packets that may leave now to b, as drain number drain, and takes
 // over what has completed. more says that it stopped because b is full. Locked,
 // between BeginDrain and EndDrain.
-func (q *QP) Drain(now mono.Time, b *rc.Batch, drain uint64) (more bool) {
+func (q *QP) Drain(now mono.Time, b *wr.Batch, drain uint64) (more bool) {
 	if q.engine == nil {
 		return false
 	}
-	more = q.engine.Drain(now, b)
+	if q.rc != nil {
+		more = q.rc.Drain(now, b)
+	} else {
+		more = q.engine.Drain(now, b)
+	}
 	q.Collect(drain, !more || endsInRequest(b))
 	return more
 }
@@ -124,7 +153,7 @@ func (q *QP) Collect(drain uint64, answered bool) {
 
 // endsInRequest: responses come before requests, so a request at the end says
 // that all responses are there.
-func endsInRequest(b *rc.Batch) bool {
+func endsInRequest(b *wr.Batch) bool {
 	n := b.Len()
 	return n > 0 && roce.Opcode(b.At(n - 1).Header()[0]).IsRequest()
 }
@@ -135,6 +164,9 @@ func endsInRequest(b *rc.Batch) bool {
 func (q *QP) Publish(left uint64) {
 	if q.engine == nil {
 		return
+	}
+	if q.rc == nil { // here sends complete when their payload has been read
+		q.done.collect(q.engine)
 	}
 	if !q.done.publish(&q.cfg, left) {
 		q.overrun()
@@ -179,7 +211,7 @@ func (q *QP) announce() {
 	why := q.engine.Cause()
 	// A failed request tells by its completion. What the peer asked for, or
 	// local memory that failed under it, has none.
-	if byItself && (q.engine.Stats().FatalNAKsSent > 0 || why.Syndrome == roce.SynACK) {
+	if byItself && (q.rc != nil && q.rc.Stats().FatalNAKsSent > 0 || why.Syndrome == roce.SynACK) {
 		q.cfg.Events.put(Event{Type: EventQPFatal, QPN: q.cfg.QPN, Cause: why})
 	}
 }
@@ -197,7 +229,7 @@ func (q *QP) flushReceives() {
 	if q.recv.len() == 0 {
 		return
 	}
-	r := rc.Receive{Spans: make([]mr.Span, 0, q.cfg.MaxRecvSGE)}
+	r := wr.Receive{Spans: make([]mr.Span, 0, q.cfg.MaxRecvSGE)}
 	ok := true
 	for q.recv.take(&r) {
 		ok = q.cfg.RecvSink.Complete(&cq.Completion{

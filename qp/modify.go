@@ -3,7 +3,7 @@ package qp
 import (
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/internal/mono"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // Modify changes attributes and, with [MaskState], the state (§3.18). The error
@@ -69,9 +69,9 @@ func (q *QP) checkModify(attr *Attr, mask AttrMask, from, to State) error {
 func (q *QP) enter(from, to State, attr *Attr, mask AttrMask) {
 	switch {
 	case to == RTR:
-		q.engine = rc.New(q.engineConfig())
+		q.newEngine()
 	case from == RTR && to == RTS:
-		q.engine.StartSend(q.sendConfig(attr))
+		q.startSend(&attr.Tuning)
 	case to == SQD && from == RTS:
 		q.engine.Quiesce(true)
 		q.sqNotify = mask&MaskSQDNotify != 0 && attr.SQDNotify
@@ -79,46 +79,30 @@ func (q *QP) enter(from, to State, attr *Attr, mask AttrMask) {
 		q.engine.Quiesce(false)
 		q.sqNotify = false
 	case from == SQD && to == SQD:
-		q.engine.SetRetry(q.attr.Timeout, q.attr.RetryCount, q.attr.RNRRetry)
-		q.engine.SetMaxRead(int(q.attr.MaxRead))
+		if q.rc != nil {
+			q.rc.SetRetry(q.attr.Timeout, q.attr.RetryCount, q.attr.RNRRetry)
+			q.rc.SetMaxRead(int(q.attr.MaxRead))
+		}
 	}
-	if q.engine != nil {
+	switch {
+	case q.rc != nil:
+		q.rc.SetAccess(q.attr.Access)
+		q.rc.SetRNRTimer(q.attr.MinRNRTimer)
+	case q.engine != nil:
 		q.engine.SetAccess(q.attr.Access)
-		q.engine.SetRNRTimer(q.attr.MinRNRTimer)
+		if e, ok := q.engine.(udEngine); ok {
+			e.SetQKey(q.qkey())
+		}
 	}
 }
 
-func (q *QP) engineConfig() rc.Config {
-	a := &q.attr
-	cfg := rc.Config{
-		LocalQPN: q.cfg.QPN, RemoteQPN: a.DestQPN, Peer: a.AV.Addr, PD: q.cfg.PD, MTU: a.PathMTU.Bytes(), PKey: DefaultPKey,
-		ExpectPSN: a.RecvPSN, Access: a.Access, MaxDestRead: int(a.MaxDestRead), RNRTimerCode: a.MinRNRTimer,
-		Receives: q, MaxRecvSGE: q.cfg.MaxRecvSGE, MaxPending: q.cfg.MaxPending,
-		SendQueue: q.cfg.MaxSendWR, MaxSendSGE: q.cfg.MaxSendSGE,
-	}
-	if q.cfg.SRQ != nil {
-		cfg.Receives = q.cfg.SRQ
-	}
-	return cfg
-}
-
-func (q *QP) sendConfig(attr *Attr) rc.SendConfig {
-	a, t := &q.attr, &attr.Tuning
-	return rc.SendConfig{
-		FirstPSN: a.SendPSN, MaxRead: int(a.MaxRead), Timeout: a.Timeout, RetryCount: a.RetryCount, RNRRetry: a.RNRRetry,
-		FixedTimeout: t.FixedTimeout, WindowBytes: t.WindowBytes, WindowPSNs: t.WindowPSNs, AckEvery: t.AckEvery,
-	}
-}
-
-// Take implements rc.ReceiveSource for the queue pair's own receive queue.
-func (q *QP) Take(r *rc.Receive) bool { return q.recv.take(r) }
+// Take implements wr.ReceiveSource for the queue pair's own receive queue.
+func (q *QP) Take(r *wr.Receive) bool { return q.recv.take(r) }
 
 // fail enters the error state by command: everything is flushed.
 func (q *QP) fail() {
 	if q.engine == nil { // nothing was sent yet; the engine only flushes
-		cfg := q.engineConfig()
-		cfg.MTU = q.cfg.MaxMTU.Bytes()
-		q.engine = rc.New(cfg)
+		q.newEngine()
 	}
 	if !q.engine.Failed() {
 		q.engine.Fail(cq.StatusSuccess)

@@ -6,7 +6,9 @@ import (
 
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // SendWR is a send work request. Posting copies it; its slices are the caller's
@@ -31,6 +33,8 @@ type SendWR struct {
 	Imm, InvKey uint32
 	// Compare and SwapAdd are the operands of atomics.
 	Compare, SwapAdd uint64
+	// To is where a datagram goes; connected queue pairs ignore it.
+	To wr.Destination
 }
 
 // PostSend appends work requests to the send queue, in order. The error is a
@@ -47,34 +51,39 @@ func (q *QP) PostSend(now mono.Time, wrs []SendWR) error {
 	return nil
 }
 
-func (q *QP) postSend(now mono.Time, wr *SendWR) error {
+func (q *QP) postSend(now mono.Time, w *SendWR) error {
 	if s := q.now(); !rules[s].postSend {
 		return &StateError{Op: "post send", State: s, Advice: sendAdvice(s)}
 	}
-	if wr.Op > rc.OpAtomicWrite {
-		return &WorkRequestError{fmt.Sprintf("operation %d", wr.Op), "SEND to ATOMIC WRITE"}
+	if w.Op > rc.OpAtomicWrite {
+		return &WorkRequestError{fmt.Sprintf("operation %d", w.Op), "SEND to ATOMIC WRITE"}
 	}
 	r := rc.Request{
-		ID: wr.ID, Op: wr.Op, Flags: wr.Flags &^ rc.Inline, RemoteAddr: wr.RemoteAddr, RKey: wr.RKey,
-		Imm: wr.Imm, InvKey: wr.InvKey, Compare: wr.Compare, SwapAdd: wr.SwapAdd,
+		ID: w.ID, Op: w.Op, Flags: w.Flags &^ rc.Inline, RemoteAddr: w.RemoteAddr, RKey: w.RKey,
+		Imm: w.Imm, InvKey: w.InvKey, Compare: w.Compare, SwapAdd: w.SwapAdd, To: w.To,
+	}
+	if q.cfg.Type >= UD {
+		if err := q.checkDestination(&r.To); err != nil {
+			return err
+		}
 	}
 	if q.cfg.SignalAll {
 		r.Flags |= rc.Signaled
 	}
-	if len(wr.SGE) > q.cfg.MaxSendSGE {
-		return tooManySGE(len(wr.SGE), q.cfg.MaxSendSGE)
+	if len(w.SGE) > q.cfg.MaxSendSGE {
+		return tooManySGE(len(w.SGE), q.cfg.MaxSendSGE)
 	}
-	if len(wr.Inline) > 0 || wr.Flags&rc.Inline != 0 || wr.Op == rc.OpAtomicWrite {
-		if err := q.inline(wr, &r); err != nil {
+	if len(w.Inline) > 0 || w.Flags&rc.Inline != 0 || w.Op == rc.OpAtomicWrite {
+		if err := q.inline(w, &r); err != nil {
 			return err
 		}
 		return q.engine.Post(now, &r)
 	}
 	var need mr.Access
-	if wr.Op.TakesRead() {
+	if w.Op.TakesRead() {
 		need = mr.LocalWrite
 	}
-	spans, err := resolve(q.cfg.PD, wr.SGE, need, q.spans[:0])
+	spans, err := resolve(q.cfg.PD, w.SGE, need, q.spans[:0])
 	if err != nil {
 		return err
 	}
@@ -82,6 +91,18 @@ func (q *QP) postSend(now mono.Time, wr *SendWR) error {
 	err = q.engine.Post(now, &r)
 	clear(spans) // no region is kept alive by scratch
 	return err
+}
+
+// checkDestination refuses a datagram's destination that no packet could reach.
+func (q *QP) checkDestination(to *wr.Destination) error {
+	av := AddressVector{Addr: to.Addr, FlowLabel: to.FlowLabel}
+	if why := av.check(q.cfg.Local); why != "" {
+		return &WorkRequestError{fmt.Sprintf("destination %v with flow label %#x", to.Addr, to.FlowLabel), why}
+	}
+	if to.QPN == 0 || to.QPN > roce.QPNMask {
+		return &WorkRequestError{fmt.Sprintf("destination queue pair %#x", uint32(to.QPN)), "1 to 0xffffff"}
+	}
+	return nil
 }
 
 func sendAdvice(s State) string {

@@ -28,7 +28,7 @@ const (
 
 // Config describes a queue pair. Fields without a default must be given.
 type Config struct {
-	// Type is RC.
+	// Type is RC, UC, UD or GSI.
 	Type Type
 	// QPN is the queue pair's number, Local the address it sends from.
 	QPN   roce.QPN
@@ -77,8 +77,11 @@ func (c *Config) fill() {
 }
 
 func (c *Config) check() error {
-	if c.Type != RC {
-		return &ConfigError{"Type", c.Type, "RC"}
+	if c.Type >= numTypes {
+		return &ConfigError{"Type", c.Type, "RC, UC, UD or GSI"}
+	}
+	if c.Type == GSI && c.QPN != roce.QPNGSI {
+		return &ConfigError{"QPN", c.QPN, "1, the number of the general services interface"}
 	}
 	if c.PD == nil {
 		return &ConfigError{"PD", "missing", "a protection domain"}
@@ -120,7 +123,8 @@ type QP struct {
 	gen   uint32 // counts RESETs: what was begun under an older one no longer counts
 	gone  bool
 
-	engine *rc.RC // nil in RESET and INIT
+	engine engine // nil in RESET and INIT
+	rc     *rc.RC // the same, if the queue pair is reliable
 	recv   recvRing
 	spans  []mr.Span // scratch of posting
 	copied [MaxInline]byte
@@ -187,14 +191,15 @@ func (q *QP) Query() Attr {
 	return a
 }
 
-// Stats returns what the engine counted since RESET, zero before INIT→RTR.
+// Stats returns what the engine of a reliable connection counted since RESET, zero
+// before INIT→RTR.
 func (q *QP) Stats() rc.Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.engine == nil {
+	if q.rc == nil {
 		return rc.Stats{}
 	}
-	return q.engine.Stats()
+	return q.rc.Stats()
 }
 
 // Cause says why the queue pair is in the error state.
@@ -259,7 +264,7 @@ func (q *QP) close() {
 
 // reset forgets everything but the number (§3.17).
 func (q *QP) reset() {
-	q.state, q.attr, q.engine = Reset, Attr{}, nil
+	q.state, q.attr, q.engine, q.rc = Reset, Attr{}, nil, nil
 	q.gen++
 	q.recv.reset()
 	q.done.reset()
@@ -271,6 +276,7 @@ func (q *QP) reset() {
 // never changes; a queue pair changes by getting a new one.
 type View struct {
 	State    State
+	Type     Type
 	PKey     uint16
 	Peer     netip.Addr
 	DestQPN  roce.QPN
@@ -290,7 +296,7 @@ func (q *QP) View() *View { return q.view.Load() }
 func (q *QP) updateView() {
 	s := q.now()
 	v := &View{
-		State: s, Requests: rules[s].requests, Responses: rules[s].responses, PKey: DefaultPKey, Gen: q.gen,
+		State: s, Type: q.cfg.Type, Requests: rules[s].requests, Responses: rules[s].responses, PKey: DefaultPKey, Gen: q.gen,
 		Peer: q.attr.AV.Addr, DestQPN: q.attr.DestQPN, SmallIDs: q.attr.AV.SmallIDs,
 		FlowLabel: q.attr.AV.FlowLabel, TrafficClass: q.attr.AV.TrafficClass,
 	}

@@ -29,6 +29,8 @@ const (
 var (
 	// ErrClosed: the NIC was closed.
 	ErrClosed = errors.New("nic: closed")
+	// ErrGSIExists: QP1 exists already, and there is one.
+	ErrGSIExists = errors.New("nic: QP1 exists already")
 	// ErrTooManyQPs: all queue pair numbers are taken.
 	ErrTooManyQPs = errors.New("nic: too many queue pairs")
 	// ErrConfig: a configuration value out of its limits.

@@ -17,6 +17,7 @@ type heldPacket struct {
 	buf   []byte // header, payload, pad, room for the ICRC
 	drain uint64
 	gen   uint32
+	route *route
 	tos   uint8
 	ready bool
 	dead  bool // not to be sent: a payload before it could not be read

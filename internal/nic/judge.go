@@ -51,7 +51,7 @@ func check(p *roce.Packet, v *qp.View, rx *transport.Rx) Drop {
 	takes := v.Requests
 	switch {
 	case p.Opcode == roce.OpCNP: // of any state from RTR on (§1.11)
-	case p.Opcode.Transport() != roce.RC:
+	case p.Opcode.Transport() != transportOf[v.Type]:
 		return DropTransport
 	case p.Opcode.IsResponse():
 		takes = v.Responses
@@ -59,13 +59,16 @@ func check(p *roce.Packet, v *qp.View, rx *transport.Rx) Drop {
 	switch {
 	case !takes:
 		return DropState
-	case rx.Src != v.Peer:
+	case rx.Src != v.Peer && v.Type < qp.UD:
 		return DropSource
 	case (p.PKey^v.PKey)&^fullMember != 0 || (p.PKey|v.PKey)&fullMember == 0:
 		return DropPKey
 	}
 	return NumDrops
 }
+
+// transportOf is the opcode class of each type of queue pair.
+var transportOf = [...]roce.Transport{qp.RC: roce.RC, qp.UC: roce.UC, qp.UD: roce.UD, qp.GSI: roce.UD}
 
 // fullMember is the bit of a P_Key that two limited members both lack: they may
 // not talk to each other.

@@ -104,7 +104,11 @@ func (n *NIC) CreateQP(cfg qp.Config) (*Queue, error) {
 	if cfg.PD != nil && cfg.PD.Table() != n.table {
 		return nil, &ConfigError{"PD", cfg.PD, "a protection domain of the same NIC"}
 	}
-	qpn, err := n.qps.reserve()
+	reserve := n.qps.reserve
+	if cfg.Type == qp.GSI {
+		reserve = n.qps.reserveGSI
+	}
+	qpn, err := reserve()
 	if err != nil {
 		return nil, err
 	}

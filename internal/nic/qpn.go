@@ -25,6 +25,7 @@ const minSlotBits = 6
 type qpnTable struct {
 	slots []atomic.Pointer[Queue]
 	mask  uint32
+	gsi   atomic.Pointer[Queue] // QP1
 
 	mu     sync.Mutex
 	gens   []uint32 // guarded by mu; high bits of the last number of each slot
@@ -32,6 +33,7 @@ type qpnTable struct {
 	stride uint32   // set once; odd, so that the cycle visits every slot
 	live   int      // guarded by mu
 	limit  int      // set once
+	hasGSI bool     // guarded by mu: QP1 exists or is being made
 }
 
 func newQPNTable(limit int) (*qpnTable, error) {
@@ -52,6 +54,9 @@ func newQPNTable(limit int) (*qpnTable, error) {
 
 // get returns the queue pair with the number, or nil.
 func (t *qpnTable) get(n roce.QPN) *Queue {
+	if n == roce.QPNGSI {
+		return t.gsi.Load()
+	}
 	q := t.slots[uint32(n)&t.mask].Load()
 	if q == nil || q.qpn != n {
 		return nil
@@ -84,6 +89,17 @@ func (t *qpnTable) reserve() (roce.QPN, error) {
 	}
 }
 
+// reserveGSI takes number 1, of which there is one.
+func (t *qpnTable) reserveGSI() (roce.QPN, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.hasGSI {
+		return 0, ErrGSIExists
+	}
+	t.hasGSI = true
+	return roce.QPNGSI, nil
+}
+
 // reserved marks a slot between reserve and put.
 const reserved = 1 << 31
 
@@ -91,6 +107,10 @@ const reserved = 1 << 31
 func (t *qpnTable) put(q *Queue) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if q.qpn == roce.QPNGSI {
+		t.gsi.Store(q)
+		return
+	}
 	slot := uint32(q.qpn) & t.mask
 	t.gens[slot] &^= reserved
 	t.slots[slot].Store(q)
@@ -100,6 +120,10 @@ func (t *qpnTable) put(q *Queue) {
 func (t *qpnTable) cancel(n roce.QPN) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if n == roce.QPNGSI {
+		t.hasGSI = false
+		return
+	}
 	t.gens[uint32(n)&t.mask] &^= reserved
 	t.live--
 }
@@ -108,6 +132,10 @@ func (t *qpnTable) cancel(n roce.QPN) {
 func (t *qpnTable) remove(q *Queue) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if q.qpn == roce.QPNGSI {
+		t.hasGSI = t.hasGSI && !t.gsi.CompareAndSwap(q, nil)
+		return !t.hasGSI
+	}
 	if !t.slots[uint32(q.qpn)&t.mask].CompareAndSwap(q, nil) {
 		return false
 	}
@@ -124,6 +152,9 @@ func (t *qpnTable) count() int {
 
 // all calls f for every queue pair.
 func (t *qpnTable) all(f func(*Queue)) {
+	if q := t.gsi.Load(); q != nil {
+		f(q)
+	}
 	for i := range t.slots {
 		if q := t.slots[i].Load(); q != nil {
 			f(q)

@@ -8,6 +8,7 @@ import (
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // Queue is a queue pair of a NIC. Its methods may be called from any goroutine,
@@ -22,6 +23,8 @@ type Queue struct {
 	drains  uint64 // number of the newest drain
 	held    held
 	route   *route
+	last    *route // of the last datagram, to lastTo
+	lastTo  wr.Destination
 	reading bool // a drain is fetching READ responses
 	waiters int  // on idle
 	idle    sync.Cond
@@ -62,15 +65,32 @@ const (
 )
 
 func (n *NIC) newRoute(local roce.QPN, v *qp.View) *route {
-	r := &route{view: v, dst: v.Peer, tos: v.TrafficClass}
+	return n.routeTo(v, v.Peer, v.TrafficClass, roce.SourcePort(v.FlowLabel, local, v.DestQPN))
+}
+
+func (n *NIC) routeTo(v *qp.View, dst netip.Addr, tos uint8, port uint16) *route {
+	r := &route{view: v, dst: dst, tos: tos}
 	if r.tos&ecnMask == 0 && !n.cfg.NoECN {
 		r.tos |= ecnCapable
 	}
-	r.srcPort = n.conn.SourcePort(roce.SourcePort(v.FlowLabel, local, v.DestQPN))
+	r.srcPort = n.conn.SourcePort(port)
 	r.headers = roce.Headers{
-		Src: n.local, Dst: v.Peer, SrcPort: r.srcPort, DstPort: roce.Port, Frag: roce.DontFragment,
+		Src: n.local, Dst: dst, SrcPort: r.srcPort, DstPort: roce.Port, Frag: roce.DontFragment,
 	}
 	return r
+}
+
+// datagramRoute returns the route of a datagram: the last one, if it went to the
+// same place. Locked.
+func (q *Queue) datagramRoute(to *wr.Destination) *route {
+	if q.last == nil || q.lastTo.Addr != to.Addr || q.lastTo.FlowLabel != to.FlowLabel || q.lastTo.TrafficClass != to.TrafficClass {
+		port := roce.DatagramPort(q.qpn)
+		if to.FlowLabel != 0 { // as connections do (§1.4)
+			port = roce.SourcePort(to.FlowLabel, q.qpn, to.QPN)
+		}
+		q.lastTo, q.last = *to, q.nic.routeTo(q.View(), to.Addr, to.TrafficClass, port)
+	}
+	return q.last
 }
 
 // PostSend posts work requests and sends what may leave, on the caller's

@@ -7,6 +7,7 @@ import (
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/rc"
 	"github.com/gohixl/hixl/transport"
 )
 
@@ -35,6 +36,7 @@ type receiver struct {
 	// once.
 	locked *Queue
 	vec    [1]device.Vec
+	from   qp.Arrival
 }
 
 func newReceiver(n *NIC) *receiver {
@@ -85,24 +87,30 @@ func (r *receiver) datagram(now mono.Time, rx *transport.Rx) {
 		if q, v := r.judge(b, rx, &h); q != nil {
 			r.counts.packets++
 			r.counts.bytes += uint64(len(b))
-			r.deliver(now, q, v, rx.TOS)
+			r.deliver(now, q, v, rx, len(b))
 		}
 	}
 }
 
-// deliver gives the packet, which is in order, to its queue pair.
-func (r *receiver) deliver(now mono.Time, q *Queue, v *qp.View, tos uint8) {
+// deliver gives the packet, of n bytes and in order, to its queue pair.
+func (r *receiver) deliver(now mono.Time, q *Queue, v *qp.View, rx *transport.Rx, n int) {
 	p := &r.pkt
 	r.lock(q)
 	if p.Opcode.IsRequest() && p.Opcode != roce.OpReadRequest {
 		r.readsFirst(now, q)
 	}
-	w, ok := q.Accept(now, p, v)
+	var w rc.Work
+	var ok bool
+	if v.Type >= qp.UD {
+		w, ok = q.AcceptDatagram(p, v, r.arrivalOf(rx, n))
+	} else {
+		w, ok = q.Accept(now, p, v)
+	}
 	if !ok {
 		r.counts.drop(DropState)
 		return
 	}
-	if tos&ecnMask == ecnMask && len(p.Payload) > 0 {
+	if rx.TOS&ecnMask == ecnMask && len(p.Payload) > 0 {
 		q.Congested(now)
 	}
 	r.perform(now, q, &w)

@@ -51,6 +51,7 @@ type job struct {
 // record is a packet between the two passes of a drain.
 type record struct {
 	out   *rc.Out
+	route *route
 	pkt   []byte      // in the stage, or in entry
 	id    uint16      // IPv4 identification
 	entry *heldPacket // nil when it is in the stage
@@ -109,7 +110,7 @@ func (s *sender) take(now mono.Time, q *Queue) {
 	j := job{q: q, gen: q.Gen(), fetches: len(s.fetches)}
 	r := q.currentRoute()
 	before := s.stage.packets
-	full := s.release(now, q, r)
+	full := s.release(now, q)
 	s.batch.Reset()
 	if q.held.room() && !full {
 		q.drains++
@@ -126,13 +127,13 @@ func (s *sender) take(now mono.Time, q *Queue) {
 		return
 	}
 	q.Unlock()
-	s.fill(r, &j)
+	s.fill(&j)
 	s.jobs = append(s.jobs, j)
 }
 
 // release moves held packets that are complete to the stage, and reports whether
 // the stage was full before they all were. Locked.
-func (s *sender) release(now mono.Time, q *Queue, r *route) (full bool) {
+func (s *sender) release(now mono.Time, q *Queue) (full bool) {
 	for q.held.ready() {
 		if s.stage.room() < batchBytes+maxPacket {
 			return true
@@ -144,9 +145,9 @@ func (s *sender) release(now mono.Time, q *Queue, r *route) (full bool) {
 		case e.outcome != rc.Done:
 			q.held.kill()
 		default:
-			pkt, id := s.stage.place(q, r, e.tos, len(e.buf))
+			pkt, id := s.stage.place(q, e.route, e.tos, len(e.buf))
 			copy(pkt, e.buf)
-			seal(r.headers, pkt, id)
+			seal(e.route.headers, pkt, id)
 		}
 		if e.token != 0 {
 			q.Fetched(now, e.gen, e.token, e.outcome, e.late)
@@ -163,14 +164,18 @@ func (s *sender) lay(q *Queue, r *route) {
 	holding := !q.held.empty()
 	for i := range s.batch.Len() {
 		o := s.batch.At(i)
-		rec := record{out: o, undo: s.stage.mark(), late: o.Token != 0 && !direct(s.batch.Spans(o))}
+		rec := record{out: o, route: r, undo: s.stage.mark(), late: o.Token != 0 && !direct(s.batch.Spans(o))}
+		if o.To != nil {
+			rec.route = q.datagramRoute(o.To)
+		}
 		holding = holding || rec.late
-		tos := tosOf(o, r)
+		tos := tosOf(o, rec.route)
 		if holding {
 			rec.entry = s.hold(q, o, tos, rec.late)
+			rec.entry.route = rec.route
 			rec.pkt = rec.entry.buf
 		} else {
-			rec.pkt, rec.id = s.stage.place(q, r, tos, o.Size())
+			rec.pkt, rec.id = s.stage.place(q, rec.route, tos, o.Size())
 		}
 		h := copy(rec.pkt, o.Header())
 		copy(rec.pkt[h:], o.Inline)
@@ -216,7 +221,7 @@ func direct(spans []mr.Span) bool {
 // fill is the second pass, outside the lock: payloads are read and packets
 // sealed. When a payload cannot be read, what follows of the drain is dropped:
 // the peer would see a gap.
-func (s *sender) fill(r *route, j *job) {
+func (s *sender) fill(j *job) {
 	for i := range s.records {
 		rec := &s.records[i]
 		if o := s.read(rec, j); o != rc.Done {
@@ -224,7 +229,7 @@ func (s *sender) fill(r *route, j *job) {
 			return
 		}
 		if rec.entry == nil {
-			seal(r.headers, rec.pkt, rec.id)
+			seal(rec.route.headers, rec.pkt, rec.id)
 		}
 	}
 }
