@@ -1,8 +1,0 @@
-//go:build noasm || !(amd64 || arm64)
-
-package roce
-
-var kernelNames = []string{kernelGo: "go"}
-
-// featuresOff: there is nothing to take away.
-var featuresOff = map[string]string{"": "go"}
