@@ -96,6 +96,10 @@ const (
 // QPConfig describes a queue pair. PD must be given, and where completions go.
 type QPConfig struct {
 	PD *PD
+	// Type is the service: RC (the zero value), UC or UD.
+	Type Type
+	// QKey is what a datagram must carry to be received by a UD queue pair.
+	QKey uint32
 	// SendCQ and RecvCQ take the completions; they may be one. SendSink and
 	// RecvSink take their place when given.
 	SendCQ, RecvCQ     *CQ
@@ -144,8 +148,11 @@ func (c *QPConfig) resolve() (qp.Config, error) {
 	if n := orDefault(c.MaxReads, DefaultReads); n < 0 || n > qp.MaxReads {
 		return qp.Config{}, &nic.ConfigError{Field: "QPConfig.MaxReads", Value: c.MaxReads, Allowed: fmt.Sprintf("1 to %d, 0 for %d, None for none", qp.MaxReads, DefaultReads)}
 	}
+	if c.Type > UD {
+		return qp.Config{}, &nic.ConfigError{Field: "QPConfig.Type", Value: c.Type, Allowed: "RC, UC or UD"}
+	}
 	cfg := qp.Config{
-		PD: c.PD.pd, SRQ: c.SRQ, SendSink: c.SendSink, RecvSink: c.RecvSink,
+		Type: c.Type, PD: c.PD.pd, SRQ: c.SRQ, SendSink: c.SendSink, RecvSink: c.RecvSink,
 		MaxSendWR: c.MaxSendWR, MaxRecvWR: c.MaxRecvWR, MaxSendSGE: c.MaxSendSGE, MaxRecvSGE: c.MaxRecvSGE,
 		MaxInline: orDefault(c.MaxInline, qp.MaxInline), SignalAll: c.SignalAll,
 	}

@@ -67,12 +67,19 @@ func (q *QP) Connect(remote Address, o ConnectOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	if q.kind == UD {
+		return &nic.ConfigError{Field: "QPConfig.Type", Value: q.kind, Allowed: "RC or UC: a datagram queue pair is made ready by Activate"}
+	}
 	rtr := qp.Attr{
 		State: qp.RTR, PathMTU: mtu, DestQPN: remote.QPN, RecvPSN: remote.PSN,
 		MaxDestRead: uint8(q.reads), MinRNRTimer: uint8(orDefault(o.RNRTimer, DefaultRNRTimer)),
 		AV: qp.AddressVector{Addr: remote.Addr, TrafficClass: o.TrafficClass, FlowLabel: o.FlowLabel, SmallIDs: remote.Hixl},
 	}
-	const rtrMask = qp.MaskState | qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRecvPSN | qp.MaskMaxDestRead | qp.MaskMinRNRTimer | qp.MaskAV
+	rtrMask, rtsMask := qp.MaskState|qp.MaskPathMTU|qp.MaskDestQPN|qp.MaskRecvPSN|qp.MaskAV, qp.MaskState|qp.MaskSendPSN
+	if q.kind == RC {
+		rtrMask |= qp.MaskMaxDestRead | qp.MaskMinRNRTimer
+		rtsMask |= qp.MaskTimeout | qp.MaskRetryCount | qp.MaskRNRRetry | qp.MaskMaxRead
+	}
 	if err := q.q.Modify(&rtr, rtrMask); err != nil {
 		return err
 	}
@@ -82,8 +89,21 @@ func (q *QP) Connect(remote Address, o ConnectOptions) error {
 		MaxRead: uint8(min(orDefault(o.MaxReads, DefaultReads), remote.MaxReads)),
 		Tuning:  qp.Tuning{WindowBytes: o.Window, FixedTimeout: o.FixedTimeout},
 	}
-	const rtsMask = qp.MaskState | qp.MaskSendPSN | qp.MaskTimeout | qp.MaskRetryCount | qp.MaskRNRRetry | qp.MaskMaxRead
 	return q.q.Modify(&rts, rtsMask)
+}
+
+// Activate makes a datagram queue pair ready to receive and to send: it has no
+// one peer to connect to. Each SendWR says in To where it goes.
+func (q *QP) Activate() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.kind != UD {
+		return &nic.ConfigError{Field: "QPConfig.Type", Value: q.kind, Allowed: "UD: this queue pair needs Connect"}
+	}
+	if err := q.q.Modify(&qp.Attr{State: qp.RTR}, qp.MaskState); err != nil {
+		return err
+	}
+	return q.q.Modify(&qp.Attr{State: qp.RTS, SendPSN: q.psn}, qp.MaskState|qp.MaskSendPSN)
 }
 
 // mtu agrees on a path MTU.

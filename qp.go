@@ -11,12 +11,14 @@ import (
 	"github.com/gohixl/hixl/roce"
 )
 
-// QP is a queue pair: one end of a reliable connection. All methods may be called
+// QP is a queue pair: one end of a connection, or an end for datagrams. All methods may be called
 // from any goroutine.
 type QP struct {
 	nic    *NIC
 	q      *nic.Queue
+	kind   Type
 	access Access
+	qkey   uint32
 	reads  int // the peer may have in flight
 
 	mu  sync.Mutex // one Connect or Reset at a time
@@ -34,7 +36,7 @@ func (n *NIC) CreateQP(cfg QPConfig) (*QP, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &QP{nic: n, q: inner, access: cfg.access(), reads: orDefault(cfg.MaxReads, DefaultReads)}
+	q := &QP{nic: n, q: inner, kind: cfg.Type, access: cfg.access(), qkey: cfg.QKey, reads: orDefault(cfg.MaxReads, DefaultReads)}
 	if err := q.init(); err != nil {
 		inner.Close()
 		return nil, err
@@ -50,8 +52,11 @@ func (q *QP) init() error {
 		return fmt.Errorf("hixl: reading randomness for a PSN: %w", err)
 	}
 	q.psn = roce.PSN(binary.LittleEndian.Uint32(b[:])) & roce.PSNMask
-	return q.q.Modify(&qp.Attr{State: qp.Init, Port: 1, Access: q.access},
-		qp.MaskState|qp.MaskPort|qp.MaskPKeyIndex|qp.MaskAccess)
+	mask := qp.MaskState | qp.MaskPort | qp.MaskPKeyIndex | qp.MaskAccess
+	if q.kind == UD {
+		mask ^= qp.MaskAccess | qp.MaskQKey
+	}
+	return q.q.Modify(&qp.Attr{State: qp.Init, Port: 1, Access: q.access, QKey: q.qkey}, mask)
 }
 
 // QPN returns the queue pair's number.

@@ -8,6 +8,8 @@ import (
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/ud"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // Names of the packages below that applications need.
@@ -18,6 +20,10 @@ type (
 	SGE = mr.SGE
 	// SendWR is a send work request.
 	SendWR = qp.SendWR
+	// Destination says where a datagram goes.
+	Destination = wr.Destination
+	// Type is the service of a queue pair.
+	Type = qp.Type
 	// RecvWR is a receive work request.
 	RecvWR = qp.RecvWR
 	// Op is the operation of a SendWR.
@@ -84,6 +90,18 @@ const (
 	Solicited = rc.Solicited
 	Inline    = rc.Inline
 )
+
+// Services of a queue pair: reliable connection, unreliable connection,
+// unreliable datagram.
+const (
+	RC = qp.RC
+	UC = qp.UC
+	UD = qp.UD
+)
+
+// GRHLen is the length of the area for the network header at the start of every
+// receive of a datagram queue pair.
+const GRHLen = ud.GRHLen
 
 // States of a queue pair.
 const (
