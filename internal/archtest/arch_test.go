@@ -158,6 +158,8 @@ func TestRulesBite(t *testing.T) {
 		{"downward", "mr/a.go", `import "` + module + `/device"`, ""},
 		{"a test package upward", "mr/mrtest/a.go", `import "` + module + `/qp"`, ""},
 		{"a test package in code", "internal/nic/a.go", `import "` + module + `/device/devicetest"`, "only tests"},
+		{"deep in a folder", "interop/lab/a/a.go", `import "` + module + `/interop/bridge"`, ""},
+		{"into another folder", "interop/lab/a/a.go", `import "` + module + `/cmd/hixl"`, "interop/lab/a may import"},
 		{"one backend to another", "device/ascend/a.go", `import "` + module + `/device/host"`, "device/ascend may import"},
 		{"no line in the table", "newthing/a.go", `import "` + module + `/roce"`, "no line for package newthing"},
 		{"cgo", "transport/udp/a.go", `import "C"`, "cgo"},
@@ -226,7 +228,9 @@ func TestGraphHasNoCycle(t *testing.T) {
 			t.Errorf("the table lets %v import %s, but has no line for it", above, pkg)
 		}
 		for _, p := range may {
-			visit(p, append(slices.Clone(above), pkg))
+			if !strings.HasSuffix(p, "/*") { // within one folder the compiler looks
+				visit(p, append(slices.Clone(above), pkg))
+			}
 		}
 	}
 	for pkg := range graph {
