@@ -58,7 +58,8 @@ func (q *QP) postSend(now mono.Time, w *SendWR) error {
 	if w.Op > rc.OpAtomicWrite {
 		return &WorkRequestError{fmt.Sprintf("operation %d", w.Op), "SEND to ATOMIC WRITE"}
 	}
-	r := rc.Request{
+	r := &q.req
+	*r = wr.Request{
 		ID: w.ID, Op: w.Op, Flags: w.Flags &^ rc.Inline, RemoteAddr: w.RemoteAddr, RKey: w.RKey,
 		Imm: w.Imm, InvKey: w.InvKey, Compare: w.Compare, SwapAdd: w.SwapAdd, To: w.To,
 	}
@@ -74,10 +75,10 @@ func (q *QP) postSend(now mono.Time, w *SendWR) error {
 		return tooManySGE(len(w.SGE), q.cfg.MaxSendSGE)
 	}
 	if len(w.Inline) > 0 || w.Flags&rc.Inline != 0 || w.Op == rc.OpAtomicWrite {
-		if err := q.inline(w, &r); err != nil {
+		if err := q.inline(w, r); err != nil {
 			return err
 		}
-		return q.engine.Post(now, &r)
+		return q.submit(now, r)
 	}
 	var need mr.Access
 	if w.Op.TakesRead() {
@@ -88,9 +89,16 @@ func (q *QP) postSend(now mono.Time, w *SendWR) error {
 		return err
 	}
 	r.Spans = spans
-	err = q.engine.Post(now, &r)
+	err = q.submit(now, r)
 	clear(spans) // no region is kept alive by scratch
 	return err
+}
+
+func (q *QP) submit(now mono.Time, r *wr.Request) error {
+	if q.rc != nil {
+		return q.rc.Post(now, r)
+	}
+	return q.engine.Post(now, r)
 }
 
 // checkDestination refuses a datagram's destination that no packet could reach.

@@ -10,6 +10,7 @@ import (
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // Limits and defaults of a queue pair.
@@ -127,6 +128,7 @@ type QP struct {
 	rc     *rc.RC // the same, if the queue pair is reliable
 	recv   recvRing
 	spans  []mr.Span // scratch of posting
+	req    wr.Request
 	copied [MaxInline]byte
 
 	draining, dirty bool
