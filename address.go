@@ -75,7 +75,7 @@ func (a Address) check() error {
 
 // String returns the text form, which [ParseAddress] reads.
 func (a Address) String() string {
-	s := fmt.Sprintf("%s,%v,qpn=%#08x,psn=%#08x,mtu=%d,reads=%d", addressTag, a.Addr, uint32(a.QPN), uint32(a.PSN), a.MTU, a.MaxReads)
+	s := fmt.Sprintf("%s,%v,qpn=0x%06x,psn=0x%06x,mtu=%d,reads=%d", addressTag, a.Addr, uint32(a.QPN), uint32(a.PSN), a.MTU, a.MaxReads)
 	if a.Hixl {
 		s += ",hixl"
 	}
