@@ -38,6 +38,15 @@ func (q *QP) Accept(now mono.Time, p *roce.Packet, v *View) (w wr.Work, ok bool)
 	}
 }
 
+// Predict reports where the payload of p goes if p is what a reliable connection
+// expects next, see rc.RC.Predict. Locked.
+func (q *QP) Predict(p *roce.Packet, v *View) ([]mr.Span, bool) {
+	if q.rc == nil || q.view.Load() != v {
+		return nil, false
+	}
+	return q.rc.Predict(p)
+}
+
 // AcceptDatagram gives a datagram, checked likewise, to the engine of a datagram
 // queue pair. Locked.
 func (q *QP) AcceptDatagram(p *roce.Packet, v *View, from *Arrival) (w wr.Work, ok bool) {

@@ -12,7 +12,12 @@ func (h *Headers) CheckAnyID(pkt []byte, maxID uint16) (id uint16, ok bool) {
 	if len(pkt) < minPacket || len(pkt) > maxUDPPayload {
 		return 0, false
 	}
-	d := h.diff(pkt)
+	return h.explain(h.diff(pkt), len(pkt), maxID)
+}
+
+// explain finds the identification that explains the difference d between the
+// ICRC of a packet of size bytes and the one that h.ID gives.
+func (h *Headers) explain(d uint32, size int, maxID uint16) (id uint16, ok bool) {
 	if !h.is4() {
 		return 0, d == 0
 	}
@@ -21,7 +26,7 @@ func (h *Headers) CheckAnyID(pkt []byte, maxID uint16) (id uint16, ok bool) {
 		// Undo the bytes after the identification and its own two. What is left
 		// is the two bytes' difference itself, first byte lowest, or no
 		// identification explains it.
-		d = gfMul(d, unshift(uint16(2+ipv4Len-6+udpLen+len(pkt)-ICRCLen)))
+		d = gfMul(d, unshift(uint16(2+ipv4Len-6+udpLen+size-ICRCLen)))
 		if d > 0xFFFF {
 			return 0, false
 		}

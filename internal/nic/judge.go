@@ -8,9 +8,9 @@ import (
 	"github.com/gohixl/hixl/transport"
 )
 
-// judge decodes b into r.pkt and checks it in the order of §1.13. A packet that
-// fails is dropped silently and counted; nil means that.
-func (r *receiver) judge(b []byte, rx *transport.Rx, h *roce.Headers) (*Queue, *qp.View) {
+// judge decodes b into r.pkt and checks it in the order of §1.13, but for the
+// ICRC. A packet that fails is dropped silently and counted; nil means that.
+func (r *receiver) judge(b []byte, rx *transport.Rx) (*Queue, *qp.View) {
 	p := &r.pkt
 	if err := p.Decode(b); err != nil {
 		r.counts.drop(dropOf(err))
@@ -26,10 +26,6 @@ func (r *receiver) judge(b []byte, rx *transport.Rx, h *roce.Headers) (*Queue, *
 	v := q.View()
 	if d := check(p, v, rx); d != NumDrops {
 		r.counts.drop(d)
-		return nil, nil
-	}
-	if !r.sealed(b, q, v, rx, h) {
-		r.counts.drop(DropICRC)
 		return nil, nil
 	}
 	return q, v
@@ -80,25 +76,33 @@ const maxOurID = 127
 
 // sealed checks the ICRC. Where the identification is hidden it is solved for,
 // within what the peer is known to send.
-func (r *receiver) sealed(b []byte, q *Queue, v *qp.View, rx *transport.Rx, h *roce.Headers) bool {
-	if r.nic.cfg.NoICRCCheck {
-		return true
-	}
-	ok := false
+func (r *receiver) sealed(b []byte, v *qp.View, rx *transport.Rx, h *roce.Headers) bool {
 	switch {
+	case r.nic.cfg.NoICRCCheck:
+		return true
 	case rx.HaveID || !h.Src.Is4():
-		ok = h.Check(b)
-	case v.SmallIDs:
-		_, ok = h.CheckAnyID(b, maxOurID)
+		return h.Check(b)
 	default:
-		_, ok = h.CheckAnyID(b, 0xFFFF)
+		_, ok := h.CheckAnyID(b, largestID(v))
+		return ok
 	}
+}
+
+// largestID is the largest identification that a peer sends.
+func largestID(v *qp.View) uint16 {
+	if v.SmallIDs {
+		return maxOurID
+	}
+	return 0xFFFF
+}
+
+// seen keeps watch over peers whose packets all fail.
+func (r *receiver) seen(q *Queue, h *roce.Headers, ok bool) {
 	if ok {
 		q.icrcGood = true
 	} else if !q.icrcGood {
 		r.suspect(q, h)
 	}
-	return ok
 }
 
 // suspectAfter is how many packets of a peer must fail, and none be right, before

@@ -5,8 +5,10 @@ import (
 	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/transport"
 )
 
 // perform does what an accepted packet asks for, under the queue pair's lock, so
@@ -36,6 +38,42 @@ func scatter(spans []mr.Span, data []byte) rc.Outcome {
 		spans[i].Release()
 	}
 	return rc.Done
+}
+
+// minFused is the payload from which checking and copying in one pass pays.
+const minFused = 256
+
+// copyChecked copies the payload of the packet to where its connection expects it
+// while it checks the ICRC. placed is false if the place does not follow from the
+// connection's state, or cannot be written directly.
+func (r *receiver) copyChecked(q *Queue, v *qp.View, rx *transport.Rx, h *roce.Headers, b []byte) (ok, placed bool) {
+	p := &r.pkt
+	r.lock(q)
+	if p.Opcode.IsRequest() && (q.reading || q.ReadsPending()) {
+		return false, false // READs before it come first
+	}
+	spans, predicted := q.Predict(p, v)
+	if !predicted || !direct(spans) || r.nic.cfg.NoICRCCheck {
+		return false, false
+	}
+	head := p.HeaderLen()
+	sum, data := h.Begin(b[:head], len(b)), p.Payload
+	for i := range spans {
+		if !spans[i].Acquire() {
+			return false, false // the engine is told in the usual way
+		}
+		to := spans[i].Bytes()
+		sum = sum.Copy(to, data[:len(to)])
+		data = data[len(to):]
+		spans[i].Release()
+	}
+	icrc := len(b) - roce.ICRCLen
+	sum = sum.Add(b[head+len(p.Payload) : icrc])
+	if rx.HaveID || !h.Src.Is4() {
+		return sum.Equals(b[icrc:]), true
+	}
+	_, ok = sum.Matches(h, b[icrc:], len(b), largestID(v))
+	return ok, true
 }
 
 // placeLate writes data to spans of memory that may finish later.

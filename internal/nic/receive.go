@@ -84,16 +84,35 @@ func (r *receiver) datagram(now mono.Time, rx *transport.Rx) {
 		if !rx.HaveID {
 			h.ID = uint16(i) // the likely one
 		}
-		if q, v := r.judge(b, rx, &h); q != nil {
-			r.counts.packets++
-			r.counts.bytes += uint64(len(b))
-			r.deliver(now, q, v, rx, len(b))
+		if q, v := r.judge(b, rx); q != nil {
+			r.verified(now, q, v, rx, &h, b)
 		}
 	}
 }
 
+// verified checks the packet's ICRC, the last of the rules of §1.13, and delivers
+// it. A long payload whose place is known goes there in the same pass (design,
+// decision 13).
+func (r *receiver) verified(now mono.Time, q *Queue, v *qp.View, rx *transport.Rx, h *roce.Headers, b []byte) {
+	ok, placed := false, false
+	if len(r.pkt.Payload) >= minFused {
+		ok, placed = r.copyChecked(q, v, rx, h, b)
+	}
+	if !placed {
+		ok = r.sealed(b, v, rx, h)
+	}
+	r.seen(q, h, ok)
+	if !ok {
+		r.counts.drop(DropICRC)
+		return
+	}
+	r.counts.packets++
+	r.counts.bytes += uint64(len(b))
+	r.deliver(now, q, v, rx, len(b), placed)
+}
+
 // deliver gives the packet, of n bytes and in order, to its queue pair.
-func (r *receiver) deliver(now mono.Time, q *Queue, v *qp.View, rx *transport.Rx, n int) {
+func (r *receiver) deliver(now mono.Time, q *Queue, v *qp.View, rx *transport.Rx, n int, placed bool) {
 	p := &r.pkt
 	r.lock(q)
 	if p.Opcode.IsRequest() && p.Opcode != roce.OpReadRequest {
@@ -113,7 +132,11 @@ func (r *receiver) deliver(now mono.Time, q *Queue, v *qp.View, rx *transport.Rx
 	if rx.TOS&ecnMask == ecnMask && len(p.Payload) > 0 {
 		q.Congested(now)
 	}
-	r.perform(now, q, &w)
+	if placed {
+		q.Commit(now, q.Gen(), w.Token, rc.Done, 0)
+	} else {
+		r.perform(now, q, &w)
+	}
 	if q.touched != r.batch {
 		q.touched = r.batch
 		r.touched = append(r.touched, q)

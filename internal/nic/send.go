@@ -228,30 +228,50 @@ func (s *sender) fill(j *job) {
 			s.abandon(i)
 			return
 		}
-		if rec.entry == nil {
-			seal(rec.route.headers, rec.pkt, rec.id)
-		}
 	}
 }
 
-// read gets the payload of a packet and notes for settle how that ended, unless
-// memory will tell later.
+// read gets the payload of a packet, seals the packet if it can leave, and notes
+// for settle how that ended, unless memory will tell later.
 func (s *sender) read(rec *record, j *job) rc.Outcome {
 	o := rec.out
 	at := len(o.Header())
-	payload := rec.pkt[at : at+int(o.Len)]
-	clear(rec.pkt[at+int(o.Len) : len(rec.pkt)-roce.ICRCLen]) // the pad (R1)
+	end := at + int(o.Len)
+	clear(rec.pkt[end : len(rec.pkt)-roce.ICRCLen]) // the pad (R1)
 	outcome := rc.Done
 	switch spans := s.batch.Spans(o); {
 	case rec.late:
-		return s.readLate(rec, j, spans, payload)
-	case o.Token != 0:
-		outcome = gather(payload, spans)
+		return s.readLate(rec, j, spans, rec.pkt[at:end])
+	case rec.entry != nil:
+		outcome = gather(rec.pkt[at:end], spans)
+	default:
+		outcome = rec.fetchAndSeal(at, end, spans)
 	}
 	if o.Token != 0 || rec.entry != nil {
 		s.fetches = append(s.fetches, fetched{token: o.Token, outcome: outcome, entry: rec.entry})
 	}
 	return outcome
+}
+
+// fetchAndSeal copies the payload, which lies at [at, end) of the packet, from
+// its spans, if it is not there already, and seals the packet in the same pass.
+func (rec *record) fetchAndSeal(at, end int, spans []mr.Span) rc.Outcome {
+	h := rec.route.headers
+	h.ID = rec.id
+	pkt := rec.pkt
+	sum := h.Begin(pkt[:at], len(pkt))
+	for i := range spans {
+		if !spans[i].Acquire() {
+			return rc.Revoked
+		}
+		b := spans[i].Bytes()
+		sum = sum.Copy(pkt[at:end], b)
+		at += len(b)
+		spans[i].Release()
+	}
+	icrc := len(pkt) - roce.ICRCLen
+	sum.Add(pkt[at:icrc]).Seal(pkt[icrc:])
+	return rc.Done
 }
 
 // gather copies directly addressable spans to dst.

@@ -183,7 +183,13 @@ func (e *end) receive(b []byte) {
 	e.t.Helper()
 	var p roce.Packet
 	require.NoError(e.t, p.Decode(b))
+	predicted, ok := e.rc.Predict(&p)
+	predicted = append([]mr.Span{}, predicted...)
 	w := e.rc.Accept(e.now, &p)
+	if ok { // what was predicted is what is asked for, always
+		require.Equal(e.t, WorkPlace, w.Kind)
+		require.Equal(e.t, predicted, w.Spans)
+	}
 	if w.Kind == WorkNone {
 		return
 	}

@@ -56,10 +56,15 @@ func (s *responder) target(t wr.Traits, p *roce.Packet) ([]mr.Span, fault) {
 			s.msg.region = span
 		}
 	}
+	return s.writeSpan(n), fault{}
+}
+
+// writeSpan is where the next n bytes of the WRITE under way go.
+func (s *responder) writeSpan(n uint64) []mr.Span {
 	to := s.msg.region
 	to.Off, to.Len = to.Off+s.msg.received, uint32(n)
 	s.spans = append(s.spans[:0], to)
-	return s.spans, fault{}
+	return s.spans
 }
 
 // sendTarget scatters over the receive's spans; a message longer than they are

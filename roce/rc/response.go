@@ -115,7 +115,7 @@ func (r *requester) bad(status cq.Status) {
 func (r *requester) readData(w *wr.WQE, p *roce.Packet) Work {
 	i := r.una - w.First
 	end := r.partEnd(w, i)
-	if !legalReadOpcode(p.Opcode, r.una == r.ansStart, i%r.readChunk == 0, i+1 == end) {
+	if !r.legalAnswer(w, p.Opcode) {
 		r.bad(cq.StatusBadResponse)
 		return Work{}
 	}
@@ -130,6 +130,12 @@ func (r *requester) readData(w *wr.WQE, p *roce.Packet) Work {
 		return Work{}
 	}
 	return r.place(w, index, p.Payload, off)
+}
+
+// legalAnswer reports whether op can be the next packet of the answer to w.
+func (r *requester) legalAnswer(w *wr.WQE, op roce.Opcode) bool {
+	i := r.una - w.First
+	return legalReadOpcode(op, r.una == r.ansStart, i%r.readChunk == 0, i+1 == r.partEnd(w, i))
 }
 
 // legalReadOpcode is the sequence rule within an answer. One that was asked for

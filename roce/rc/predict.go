@@ -1,0 +1,64 @@
+package rc
+
+import (
+	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
+)
+
+// Predict reports where the payload of p goes if p is what the connection expects
+// next and the place follows from the connection's own state: a packet inside or
+// at the end of a SEND or WRITE, or a READ response. Then Accept of p will ask for
+// just that, so the bytes may be copied while their ICRC is being checked: a
+// failed check leaves only bytes that the packet's next copy overwrites, and
+// nothing is reported complete. Nothing changes. The spans are valid until the
+// next call of a method of the RC.
+func (c *RC) Predict(p *roce.Packet) ([]mr.Span, bool) {
+	switch {
+	case c.failed || len(p.Payload) == 0 || p.Opcode.Transport() != roce.RC:
+		return nil, false
+	case p.Opcode.IsResponse():
+		return c.req.predict(p)
+	default:
+		return c.resp.predict(p)
+	}
+}
+
+// predict is for packets of SENDs and WRITEs that are under way.
+func (s *responder) predict(p *roce.Packet) ([]mr.Span, bool) {
+	t := wr.TraitsOf(p.Opcode)
+	if t == 0 || t&(wr.TraitFirst|wr.TraitImm|wr.TraitInv) != 0 || s.fault.set || wr.Extend(s.accepted, p.PSN) != 0 ||
+		s.pend.Len() >= s.maxPending || !s.inSequence(t) || !s.allowed(p.Opcode, t) || !s.rightLength(p, t) {
+		return nil, false
+	}
+	n := uint64(len(p.Payload))
+	if t&wr.TraitSend == 0 {
+		return s.writeSpan(n), true
+	}
+	if s.msg.received+n > wr.SpanBytes(s.recv.Spans) {
+		return nil, false
+	}
+	s.spans = wr.Slice(s.spans[:0], s.recv.Spans, s.msg.received, n)
+	return s.spans, true
+}
+
+// predict is for READ responses.
+func (r *requester) predict(p *roce.Packet) ([]mr.Span, bool) {
+	if !r.started || r.una >= r.hi || wr.Extend(r.una, p.PSN) != 0 {
+		return nil, false
+	}
+	if p.Opcode.Has(roce.HasAETH) && p.AETH.Syndrome.Kind() != roce.AckACK {
+		return nil, false
+	}
+	w := r.q.At(r.ack)
+	if w.Op != OpRead {
+		return nil, false
+	}
+	i := r.una - w.First
+	off, n := w.Payload(i, r.c.common.mtu)
+	if uint64(len(p.Payload)) != n || !r.legalAnswer(w, p.Opcode) {
+		return nil, false
+	}
+	r.spans = wr.Slice(r.spans[:0], w.Spans, off, n)
+	return r.spans, true
+}
