@@ -3,6 +3,7 @@ package qp
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
@@ -61,9 +62,15 @@ func (q *QP) postSend(now mono.Time, w *SendWR) error {
 	r := &q.req
 	*r = wr.Request{
 		ID: w.ID, Op: w.Op, Flags: w.Flags &^ rc.Inline, RemoteAddr: w.RemoteAddr, RKey: w.RKey,
-		Imm: w.Imm, InvKey: w.InvKey, Compare: w.Compare, SwapAdd: w.SwapAdd, To: w.To,
+		Imm: w.Imm, InvKey: w.InvKey, Compare: w.Compare, SwapAdd: w.SwapAdd,
 	}
 	if q.cfg.Type >= UD {
+		if w.To.Addr.Zone() != "" {
+			return &WorkRequestError{"a destination with a zone", "an address without one: a NIC sits on one link"}
+		}
+		r.To = wr.Destination{
+			Addr: plain(w.To.Addr), QPN: w.To.QPN, QKey: w.To.QKey, TrafficClass: w.To.TrafficClass, FlowLabel: w.To.FlowLabel,
+		}
 		if err := q.checkDestination(&r.To); err != nil {
 			return err
 		}
@@ -99,6 +106,18 @@ func (q *QP) submit(now mono.Time, r *wr.Request) error {
 		return q.rc.Post(now, r)
 	}
 	return q.engine.Post(now, r)
+}
+
+// plain is a without zone, and without what a points to: nothing that a caller
+// posts needs to live on the heap.
+func plain(a netip.Addr) netip.Addr {
+	switch {
+	case a.Is4():
+		return netip.AddrFrom4(a.As4())
+	case a.Is6():
+		return netip.AddrFrom16(a.As16())
+	}
+	return netip.Addr{}
 }
 
 // checkDestination refuses a datagram's destination that no packet could reach.
@@ -146,7 +165,7 @@ func (q *QP) inline(wr *SendWR, r *rc.Request) error {
 		return tooLongInline(len(data), limit)
 	}
 	r.Flags |= rc.Inline
-	r.Inline = data
+	r.Inline = q.copied[:copy(q.copied[:], data)] // the caller's may be on its stack
 	return nil
 }
 
