@@ -224,6 +224,23 @@ func TestErrorStateIsSilent(t *testing.T) {
 	b.wantDone("5:work request flushed error")
 }
 
+// §3.17.4: what is posted in the error state is flushed, whatever led there.
+func TestPostInErrorState(t *testing.T) {
+	a, b := newPair(t)
+	bad := a.req(1, OpWrite, 0, 8)
+	bad.RKey++
+	a.post(bad)
+	a.exchange()
+	require.True(t, b.rc.Failed())
+	b.post(b.req(2, OpWrite, 0, 8))
+	b.wantDone("2:work request flushed error")
+
+	c, _ := newPair(t)
+	c.rc.Fail(cq.StatusLocalQPOperation) // with nothing outstanding
+	c.post(c.req(3, OpWrite, 0, 8))
+	c.wantDone("3:work request flushed error")
+}
+
 // §4.14: more READs than the depth is an invalid request.
 func TestTooManyReads(t *testing.T) {
 	a, b := newPair(t, withResponder(func(c *Config) { c.MaxDestRead = 2 }))

@@ -175,13 +175,16 @@ func (r *requester) complete(w *wr.WQE, status cq.Status) {
 	r.q.Pop()
 }
 
-// fail puts the connection into the error state because of request i.
+// fail puts the connection into the error state because of request i, if there is
+// one with that index.
 func (r *requester) fail(i uint64, why Cause) {
 	if r.c.failed {
 		return
 	}
 	r.c.fail(why)
-	r.failIndex, r.failStatus = i, why.Status
+	if r.q.Has(i) { // a request posted later is not at fault
+		r.failIndex, r.failStatus = i, why.Status
+	}
 	r.flush()
 }
 
