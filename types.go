@@ -42,8 +42,9 @@ type (
 	Sink = cq.Sink
 	// State is the state of a queue pair.
 	State = qp.State
-	// Attr and AttrMask are the attributes of a queue pair.
-	Attr     = qp.Attr
+	// Attr holds the attributes of a queue pair.
+	Attr = qp.Attr
+	// AttrMask says which of them count.
 	AttrMask = qp.AttrMask
 	// SRQ is a receive queue that several queue pairs take from.
 	SRQ = qp.SRQ
@@ -55,8 +56,9 @@ type (
 	QPStats = rc.Stats
 	// Memory is a span of bytes that a region can be made of.
 	Memory = device.Memory
-	// QPN is a queue pair number, PSN a packet sequence number.
+	// QPN is a queue pair number.
 	QPN = roce.QPN
+	// PSN is a packet sequence number.
 	PSN = roce.PSN
 )
 

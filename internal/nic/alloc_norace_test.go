@@ -26,8 +26,15 @@ func TestNoAllocations(t *testing.T) {
 			op   rc.Op
 			size int
 		}{
-			{rc.OpWrite, 8}, {rc.OpWrite, 100000}, {rc.OpRead, 8}, {rc.OpRead, 100000}, {rc.OpFetchAdd, 8}, {rc.OpCmpSwap, 8},
-			{rc.OpSend, 100}, {rc.OpSend, 100000}, {rc.OpWriteImm, 5000},
+			{rc.OpWrite, 8},
+			{rc.OpWrite, 100000},
+			{rc.OpRead, 8},
+			{rc.OpRead, 100000},
+			{rc.OpFetchAdd, 8},
+			{rc.OpCmpSwap, 8},
+			{rc.OpSend, 100},
+			{rc.OpSend, 100000},
+			{rc.OpWriteImm, 5000},
 		} {
 			wr := r.wr(tt.op, tt.size)
 			wrs := []qp.SendWR{wr, wr}

@@ -238,7 +238,7 @@ func (s *sender) read(rec *record, j *job) rc.Outcome {
 	at := len(o.Header())
 	end := at + int(o.Len)
 	clear(rec.pkt[end : len(rec.pkt)-roce.ICRCLen]) // the pad (R1)
-	outcome := rc.Done
+	var outcome rc.Outcome
 	switch spans := s.batch.Spans(o); {
 	case rec.late:
 		return s.readLate(rec, j, spans, rec.pkt[at:end])
