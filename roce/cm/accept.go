@@ -6,7 +6,8 @@ import (
 
 // Prepare decides how a requested connection will be accepted and returns the
 // attributes with which the queue pair must be in RTS before [Agent.Accept]: the
-// peer may send as soon as it has our answer (§5.7). It may be called again.
+// peer may send as soon as it has our answer (§5.7). It may be called again; of
+// several queue pair numbers the last is the one that TimewaitExit gives back.
 // Errors: *[IDError], *[StateError], *[ParamError].
 func (a *Agent) Prepare(id CommID, p AcceptParams) (QPParams, error) {
 	c, err := a.find("Prepare", id)

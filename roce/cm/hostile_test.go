@@ -245,3 +245,26 @@ func TestUntakenSends(t *testing.T) {
 	require.Len(t, server.TakeSends(nil), 1<<14)
 	server.quiet()
 }
+
+// A DREQ cannot mean a queue pair whose number its sender was not told.
+func TestDREQBeforeREP(t *testing.T) {
+	_, client, server := pair(t)
+	l := asked(client, server)
+	_, err := server.Prepare(l.sid, cm.AcceptParams{QPN: serverQPN})
+	require.NoError(t, err)
+	server.gets(client, &cm.DREQ{LocalID: l.cid, RemoteID: l.sid, QPN: serverQPN})
+	server.untouched()
+	server.in(l.sid, cm.StateREQReceived)
+}
+
+// A REQ with the id by which we know the peer's end of a connection of ours.
+func TestREQWithUsedID(t *testing.T) {
+	_, client, server := pair(t)
+	l := established(client, server)
+	require.NoError(t, client.Listen(service))
+	_, req := server.dial(client, func(p *cm.ConnectParams) { p.QPN = 9 })
+	req.LocalID = l.sid
+	client.gets(server, req)
+	client.untouched()
+	client.in(l.cid, cm.StateEstablished)
+}
