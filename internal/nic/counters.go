@@ -51,7 +51,7 @@ type Stats struct {
 	// Rewritten counts peers whose every packet fails its ICRC: something on the
 	// way rewrites headers, address translation as a rule.
 	Rewritten uint64
-	// Events and EventsLost are what waits in and what overflowed the event queue.
+	// EventsLost are asynchronous events that nobody took in time.
 	EventsLost uint64
 	// QPs is the number of queue pairs now.
 	QPs int

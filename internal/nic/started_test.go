@@ -264,3 +264,34 @@ func TestThousandsOfQueuePairs(t *testing.T) {
 		require.Equal(t, uint64(i), binary.NativeEndian.Uint64(region.Bytes()[8*i:]))
 	}
 }
+
+// A READ reads before the WRITE behind it writes, also while the responder's own
+// application drains the same queue pair from other goroutines.
+func TestReadBeforeWriteUnderContention(t *testing.T) {
+	f := live(t, "127.88.7.1", "127.88.7.2")
+	a, b := f.Pair(0, 1, nictest.PairConfig{})
+	const size = 100000
+	local, remote := a.Region(2*size), b.Region(size)
+	back, target := b.Region(1<<18), a.Region(1<<18)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			b.Post(qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, SGE: sges(back, 1<<18), RemoteAddr: target.Addr(), RKey: target.RKey()})
+			waitFor(t, b.Send, 1)
+		}
+	})
+	for i := range 200 {
+		for k := range size {
+			local.Bytes()[size+k] = byte(i + 1)
+		}
+		a.Post(
+			qp.SendWR{Op: rc.OpRead, SGE: []mr.SGE{local.SGE(0, size)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
+			qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, SGE: []mr.SGE{local.SGE(size, size)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
+		)
+		require.NoError(t, ptr(waitFor(t, a.Send, 1)[0]).Err())
+		require.Equal(t, bytes.Repeat([]byte{byte(i)}, size), local.Bytes()[:size], "round %d", i)
+	}
+	cancel()
+	wg.Wait()
+}
