@@ -29,15 +29,15 @@ type DecodeError struct {
 }
 
 func (e *DecodeError) Error() string {
-	switch e.Reason {
-	case ErrOpcode:
+	switch {
+	case errors.Is(e.Reason, ErrOpcode):
 		if e.Opcode.Transport() == RD {
 			return fmt.Sprintf("roce: opcode %#02x (%v): reliable datagram is obsolete and dropped", uint8(e.Opcode), e.Opcode)
 		}
 		return fmt.Sprintf("roce: unknown opcode %#02x", uint8(e.Opcode))
-	case ErrVersion:
+	case errors.Is(e.Reason, ErrVersion):
 		return "roce: transport header version is not 0"
-	case ErrLength:
+	case errors.Is(e.Reason, ErrLength):
 		return fmt.Sprintf("roce: %v: pad count leaves no room, %d bytes are needed", e.Opcode, e.Need)
 	}
 	if e.Need == minPacket {

@@ -120,11 +120,11 @@ func (f *Frame) decode4(b []byte) error {
 	payload, err := h.Decode(b)
 	f.Src, f.Dst, f.ID, f.Frag, f.TOS, f.TTL = h.Src, h.Dst, h.ID, h.Frag, h.TOS, h.TTL
 	switch {
-	case err == errIPv4Options:
+	case errors.Is(err, errIPv4Options):
 		if n := int(b[0]&0xF) * 4; h.Protocol == protoUDP && len(b) >= n && h.Frag&fragOffset == 0 {
 			f.peekPorts(b[n:])
 		}
-	case err != nil && err != errIPCut:
+	case err != nil && !errors.Is(err, errIPCut):
 		return err
 	}
 	switch {
@@ -135,7 +135,7 @@ func (f *Frame) decode4(b []byte) error {
 			f.peekPorts(payload)
 		}
 		return errFragment
-	case err == errIPv4Options:
+	case errors.Is(err, errIPv4Options):
 		return err
 	}
 	return f.decodeUDP(payload, err)
@@ -145,7 +145,7 @@ func (f *Frame) decode6(b []byte) error {
 	var h IPv6
 	payload, err := h.Decode(b)
 	f.Src, f.Dst, f.TOS, f.TTL, f.FlowLabel = h.Src, h.Dst, h.TrafficClass, h.HopLimit, h.FlowLabel
-	if err != nil && err != errIPCut {
+	if err != nil && !errors.Is(err, errIPCut) {
 		return err
 	}
 	if h.NextHeader == protoUDP {
@@ -169,7 +169,7 @@ func (f *Frame) decodeUDP(b []byte, cut error) error {
 	payload, err := h.Decode(b)
 	f.SrcPort, f.DstPort, f.UDPLen, f.Payload = h.SrcPort, h.DstPort, h.Len, payload
 	switch {
-	case err == errUDPShort:
+	case errors.Is(err, errUDPShort):
 		return err
 	case h.DstPort != Port:
 		return errNotPort

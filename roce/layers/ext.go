@@ -95,6 +95,7 @@ func newExt(h roce.Hdr) decodingLayer {
 		return new(ImmDt)
 	case roce.HasIETH:
 		return new(IETH)
+	default:
+		return new(CNP)
 	}
-	return new(CNP)
 }
