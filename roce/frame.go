@@ -1,5 +1,7 @@
 package roce
 
+import "errors"
+
 // LinkType says what a frame begins with, as capture files number it.
 type LinkType uint16
 
