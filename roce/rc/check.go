@@ -34,16 +34,14 @@ func (s *responder) acceptable(op roce.Opcode, t wr.Traits) bool {
 	return s.inSequence(t) && s.allowed(op, t) && (t != 0 || len(s.res) > 0)
 }
 
-// rightLength applies the length rules of §1.9, and for WRITEs and READs those
-// that follow from the RETH.
+// rightLength applies the length rules of §1.9, and bounds the length that a RETH
+// announces.
 func (s *responder) rightLength(p *roce.Packet, t wr.Traits) bool {
 	if p.CheckLength(int(s.c.common.mtu)) != nil {
 		return false
 	}
-	if t&wr.TraitWrite != 0 {
-		return s.fitsWrite(t, p)
-	}
-	return p.Opcode != roce.OpReadRequest || p.RETH.Len <= MaxMessage
+	announces := t&(wr.TraitWrite|wr.TraitFirst) == wr.TraitWrite|wr.TraitFirst || p.Opcode == roce.OpReadRequest
+	return !announces || p.RETH.Len <= MaxMessage
 }
 
 // inSequence is the rule of §4.5.
@@ -74,17 +72,10 @@ func (s *responder) allowed(op roce.Opcode, t wr.Traits) bool {
 	return false // FLUSH and reserved opcodes are not offered
 }
 
-// fitsWrite compares a WRITE packet with what its RETH announced: First and
-// Middle must leave something, Last and Only nothing (§1.9, §4.11).
-func (s *responder) fitsWrite(t wr.Traits, p *roce.Packet) bool {
-	length, got := s.msg.length, s.msg.received
-	if t&wr.TraitFirst != 0 {
-		if p.RETH.Len > MaxMessage {
-			return false
-		}
-		length, got = uint64(p.RETH.Len), 0
-	}
-	left, n := length-got, uint64(len(p.Payload))
+// fitsWrite compares n bytes of a WRITE packet with what is left of the message:
+// First and Middle must leave something, Last and Only nothing (§1.9, §4.11).
+func (s *responder) fitsWrite(t wr.Traits, n uint64) bool {
+	left := s.msg.length - s.msg.received
 	if t&wr.TraitLast != 0 {
 		return n == left
 	}

@@ -2,12 +2,14 @@ package rc
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce"
 )
 
 // §4.14, a row a case: what the wire says, what the requester sees, what the
@@ -193,7 +195,20 @@ func TestCheckOrder(t *testing.T) {
 	b.drain()
 	b.lose(1)
 	b.want("NAK-access 0 msn=0")
+
+	// The key comes before the payload's length against that of the RETH.
+	a, b = newPair(t)
+	r = a.req(1, OpWrite, 0, 8)
+	r.RKey++
+	a.post(r)
+	a.drain()
+	setLength(a.sent[0], 12)
+	a.deliverAll()
+	b.want("NAK-access 0 msn=0")
 }
+
+// setLength changes the length in the RETH of a packet.
+func setLength(b []byte, n uint32) { binary.BigEndian.PutUint32(b[roce.BTHLen+12:], n) }
 
 // §4.10: an invalidation that fails: data placed, acknowledged without being
 // counted, the receive completes in error, and the connection ends.

@@ -56,6 +56,9 @@ func (s *responder) target(t wr.Traits, p *roce.Packet) ([]mr.Span, fault) {
 			s.msg.region = span
 		}
 	}
+	if !s.fitsWrite(t, n) { // after the key (§4.3)
+		return nil, invalidFault()
+	}
 	return s.writeSpan(n), fault{}
 }
 

@@ -32,8 +32,8 @@ func (s *responder) predict(p *roce.Packet) ([]mr.Span, bool) {
 		return nil, false
 	}
 	n := uint64(len(p.Payload))
-	if t&wr.TraitSend == 0 {
-		return s.writeSpan(n), true
+	if t&wr.TraitWrite != 0 {
+		return s.writeSpan(n), s.fitsWrite(t, n)
 	}
 	if s.msg.received+n > wr.SpanBytes(s.recv.Spans) {
 		return nil, false
