@@ -65,6 +65,23 @@ func TestEffectsWaitInOrder(t *testing.T) {
 	b.wantDone("50:success", "51:success")
 }
 
+// An answer spares the ACK of what precedes it, not of what comes after it.
+func TestAnswerBeforeLaterCommit(t *testing.T) {
+	a, b := newPair(t)
+	b.lazy = true
+	a.post(a.req(1, OpFetchAdd, 0, 8))
+	a.post(a.req(2, OpWrite, 8, 8))
+	a.drain()
+	a.deliverAll()
+	b.finish(0, Done)
+	b.drain()
+	b.want("ATOMIC_ACK 0 msn=1 orig=0")
+	b.lose(1)
+	b.finish(0, Done)
+	b.drain()
+	b.want("ACK 1 msn=2")
+}
+
 // A NAK acknowledges what precedes it, so it waits too.
 func TestNAKWaitsForCommit(t *testing.T) {
 	for _, op := range []Op{OpSend, OpWrite} {

@@ -103,7 +103,7 @@ func (s *responder) answered(r *resource, end uint64) {
 	}
 	s.ackedEnd = max(s.ackedEnd, end)
 	if s.ackedEnd >= s.exec && !s.dupAck { // H9: a duplicate gets its own ACK
-		s.wantAck = false
+		s.wantAck = s.wantAck && s.exec != s.accepted // what is on its way asks for its own
 	}
 }
 
