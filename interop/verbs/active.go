@@ -113,7 +113,7 @@ func (e *endpoint) request(id int) hixl.SendWR {
 	if e.c.Inline {
 		wr.Flags |= hixl.Inline
 	}
-	wr.Imm, _ = e.c.immediate(id)
+	wr.Imm, _ = e.c.Immediate(id)
 	switch {
 	case e.c.Op == "send-inv":
 		wr.InvKey = rkey

@@ -142,8 +142,8 @@ func (c *Case) atomic() bool   { return c.Op == "cas" || c.Op == "faa" }
 // Receives reports whether the passive end needs receives.
 func (c *Case) Receives() bool { return c.twoSided() || c.Op == "write-imm" }
 
-// immediate is what message id carries.
-func (c *Case) immediate(id int) (uint32, bool) {
+// Immediate is what message id carries, if the operation has one.
+func (c *Case) Immediate(id int) (imm uint32, has bool) {
 	const first = 0xcafe0000
 	return first + uint32(id), strings.HasSuffix(c.Op, "-imm")
 }

@@ -25,7 +25,7 @@ func (w WC) String() string {
 		return s
 	}
 	s += fmt.Sprintf(" op=%d", w.Op)
-	if w.Op >= opRecv {
+	if w.Op >= Received {
 		s += fmt.Sprintf(" len=%d", w.Len)
 	}
 	for _, f := range [...]struct{ key, value string }{{"imm", w.Imm}, {"inv", w.Inv}, {"grh", w.GRH}} {
@@ -36,7 +36,11 @@ func (w WC) String() string {
 	return s
 }
 
-const opRecv = 128 // verbs numbers of receives begin here
+// The verbs numbers of receives.
+const (
+	Received         = 128
+	ReceivedWriteImm = 129
+)
 
 // Result is what both ends saw.
 type Result struct {
@@ -86,7 +90,7 @@ func (r *Result) add(line string, peer bool) error {
 		if w.Status == 0 {
 			w.Op = number("op")
 		}
-		if w.Op >= opRecv {
+		if w.Op >= Received {
 			w.Len = number("len")
 		}
 		*wcs = append(*wcs, w)

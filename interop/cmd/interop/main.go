@@ -1,0 +1,136 @@
+//go:build linux
+
+// Command interop runs the interoperability matrix against real rdma_rxe in
+// guests of its own. It needs root and Debian.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/gohixl/hixl/interop/lab"
+	"github.com/gohixl/hixl/interop/matrix"
+)
+
+type options struct {
+	backend string
+	match   string
+	smoke   bool
+	list    bool
+	keep    bool
+	write   bool
+	setup   bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.backend, "backend", string(lab.UML), "what runs the guests: uml (user-mode Linux, built once) or qemu (Debian's kernel, slow)")
+	flag.StringVar(&o.match, "run", "", "only cells whose \"name [role]\" matches the regular expression")
+	flag.BoolVar(&o.smoke, "smoke", false, "only the short run")
+	flag.BoolVar(&o.list, "list", false, "list the cells and exit")
+	flag.BoolVar(&o.keep, "keep", false, "keep the captures of cells that pass")
+	flag.BoolVar(&o.write, "write", false, "write interop/report.json and interop/INTEROP.md")
+	flag.BoolVar(&o.setup, "setup", false, "prepare everything and exit")
+	flag.Parse()
+	code, err := run(o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "interop:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func run(o options) (int, error) {
+	s := matrix.Selection{Smoke: o.smoke}
+	if o.match != "" {
+		re, err := regexp.Compile(o.match)
+		if err != nil {
+			return 2, err
+		}
+		s.Match = re
+	}
+	if o.list {
+		matrix.List(os.Stdout, s)
+		return 0, nil
+	}
+	if lab.Inside() {
+		return inside(o, s)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := prepare(ctx, o); err != nil || o.setup {
+		return 0, err
+	}
+	stop() // from here on the process inside decides
+	return lab.Reexec()
+}
+
+// prepare makes what the run needs, while there still is a network.
+func prepare(ctx context.Context, o options) error {
+	start := time.Now()
+	img, err := lab.Prepare(ctx, lab.Backend(o.backend), os.Stderr)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(img.Initramfs)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary(dir), "github.com/gohixl/hixl/cmd/hixl")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building hixl: %w: %s", err, out)
+	}
+	fmt.Printf("prepared in %.1f s: %s, Linux %s\n", time.Since(start).Seconds(), img.Backend, img.Release)
+	return nil
+}
+
+func binary(dir string) string { return filepath.Join(dir, "hixl") }
+
+// inside runs the cells.
+func inside(o options, s matrix.Selection) (int, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	img, err := lab.Load(lab.Backend(o.backend))
+	if err != nil {
+		return 1, err
+	}
+	dir := filepath.Dir(img.Initramfs)
+	captures := filepath.Join(dir, "captures")
+	if err := errors.Join(os.RemoveAll(captures), os.MkdirAll(captures, 0o755)); err != nil {
+		return 1, err
+	}
+	b, err := matrix.Boot(ctx, img, binary(dir), captures)
+	if err != nil {
+		return 1, err
+	}
+	fmt.Printf("%d guests booted in %.1f s\n", matrix.Guests, b.Lab.BootTime.Seconds())
+	b.Keep = o.keep
+	start := time.Now()
+	r := b.RunAll(ctx, matrix.Table(), s, func(o matrix.Outcome) { fmt.Println(o) })
+	failed := r.Failed()
+	for _, n := range r.NotRun {
+		fmt.Println("not run:", n)
+	}
+	for _, f := range failed {
+		fmt.Println("FAILED:", f)
+	}
+	fmt.Printf("%d cells, %d failed, in %.0f s\n", len(r.Outcomes), len(failed), time.Since(start).Seconds())
+	out := dir
+	if o.write {
+		out = filepath.Join(dir, "..", "..", "interop")
+	}
+	if err := errors.Join(r.Write(out), b.Lab.Close(), ctx.Err()); err != nil {
+		return 1, err
+	}
+	if len(failed) > 0 {
+		return 1, nil
+	}
+	return 0, nil
+}

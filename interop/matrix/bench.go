@@ -1,0 +1,201 @@
+//go:build linux
+
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gohixl/hixl/interop/agent"
+	"github.com/gohixl/hixl/interop/bridge"
+	"github.com/gohixl/hixl/interop/lab"
+	"github.com/gohixl/hixl/interop/verbs"
+)
+
+// Limits of a cell.
+const (
+	cellLimit  = 45 * time.Second
+	slowFactor = 3 // for emulated processors
+	readyPoll  = 10 * time.Millisecond
+	endLimit   = 5 * time.Second // for the server to end after the client
+)
+
+// Bench runs cells in a lab.
+type Bench struct {
+	Lab  *lab.Lab
+	Hixl string // the binary under test
+	Dir  string // for captures
+	// Keep keeps the captures of cells that passed.
+	Keep bool
+
+	commands map[string]bool           // of Hixl
+	serving  map[string]*agent.Process // verbs tools, by guest
+}
+
+// Outcome is what became of a cell in one role, as the report has it.
+type Outcome struct {
+	Case   string `json:"case"`
+	Role   Role   `json:"role"`
+	Peer   string `json:"peer"`
+	Status string `json:"status"` // Pass or Fail
+	Detail string `json:"detail"`
+
+	group   string
+	traffic Traffic
+	took    time.Duration
+}
+
+// What becomes of a cell.
+const (
+	Pass = "pass"
+	Fail = "fail"
+)
+
+// Run runs a cell in one role.
+func (b *Bench) Run(ctx context.Context, c *Cell, role Role) Outcome {
+	o := Outcome{Case: c.Name, Role: role, Peer: b.peer(), Status: Pass, group: c.Group}
+	start := time.Now()
+	detail, err := b.run(ctx, c, role, &o.traffic)
+	o.took = time.Since(start)
+	o.Detail = detail
+	if err != nil {
+		o.Status = Fail
+		o.Detail = err.Error()
+		if detail != "" {
+			o.Detail += " (" + detail + ")"
+		}
+	}
+	return o
+}
+
+func (b *Bench) peer() string {
+	what := "user-mode Linux"
+	if b.Lab.Image.Backend == lab.QEMU {
+		what = "Debian's kernel"
+	}
+	return fmt.Sprintf("rdma_rxe of Linux %s, %s", b.Lab.Image.Release, what)
+}
+
+func (b *Bench) run(ctx context.Context, c *Cell, role Role, t *Traffic) (string, error) {
+	limit := cellLimit
+	if b.Lab.Image.Backend == lab.QEMU {
+		limit *= slowFactor
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	capture := filepath.Join(b.Dir, fileName(c.Name)+"."+string(role)+".pcap")
+	b.Lab.Switch.Reset()
+	if err := b.Lab.Capture(capture); err != nil {
+		return "", err
+	}
+	if err := b.Lab.Switch.SetFaults("", c.Faults); err != nil {
+		return "", err
+	}
+	for _, r := range c.Drop {
+		b.Lab.Switch.Drop(r)
+	}
+	detail, err := b.dispatch(ctx, c, role)
+	counts := b.Lab.Switch.Total()
+	b.Lab.Switch.Reset()
+	if end := b.Lab.Capture(""); end != nil {
+		return detail, end
+	}
+	if counts.Faults() > 0 {
+		detail = join(detail, "bridge: "+counts.String())
+	}
+	traffic, bad := Inspect(capture)
+	*t = traffic
+	detail = join(detail, traffic.String())
+	if err == nil {
+		err = bad
+	}
+	if err == nil && c.Faults != (bridge.Faults{}) && counts.Faults() == 0 {
+		err = wrong("the bridge did no harm")
+	}
+	if err == nil && c.Want.Resent && traffic.Resent == 0 {
+		err = wrong("nothing was sent again")
+	}
+	if err == nil && counts.Overflow > 0 {
+		err = wrong("the bridge overflowed: %v", counts)
+	}
+	if err == nil && !b.Keep {
+		err = os.Remove(capture)
+	}
+	return detail, err
+}
+
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}
+
+func (b *Bench) dispatch(ctx context.Context, c *Cell, role Role) (string, error) {
+	switch {
+	case c.Verbs != "":
+		return b.verbs(ctx, c, role)
+	case c.Tool != nil:
+		return b.tool(ctx, c, role)
+	}
+	return c.Do(ctx, b, role)
+}
+
+// fileName makes a name that any file system takes.
+func fileName(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' {
+			b[i] = '-'
+		}
+	}
+	return string(b)
+}
+
+// serveVerbs makes sure that the verbs tool serves in a guest.
+func (b *Bench) serveVerbs(ctx context.Context, g *lab.Guest) error {
+	if p := b.serving[g.Name]; p != nil {
+		select {
+		case <-p.Done():
+		default:
+			return nil
+		}
+	}
+	p, err := g.Start(context.WithoutCancel(ctx), "verbs serve")
+	if err != nil {
+		return err
+	}
+	if b.serving == nil {
+		b.serving = make(map[string]*agent.Process)
+	}
+	b.serving[g.Name] = p
+	return await(ctx, func() bool {
+		_, err := g.Run(ctx, listening(verbs.Port))
+		return err == nil
+	})
+}
+
+// listening is a shell command that succeeds when a TCP port is listened on.
+func listening(port string) string {
+	p, err := net.LookupPort("tcp", port)
+	if err != nil {
+		return "false"
+	}
+	return fmt.Sprintf("grep -q ':%04X [0-9A-F]*:0000 0A ' /proc/net/tcp /proc/net/tcp6", p)
+}
+
+// await polls until ready, or the context's end.
+func await(ctx context.Context, ready func() bool) error {
+	for !ready() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(readyPoll):
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+//go:build linux
+
+package matrix
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gohixl/hixl/interop/lab"
+)
+
+// Report is a run of the matrix.
+type Report struct {
+	Image    *lab.Image
+	Commit   string // of what was tested
+	Host     string // kernel of the machine
+	Date     time.Time
+	Outcomes []Outcome
+	NotRun   []string // cells for which something is missing, and what
+	Tshark   string   // what the comparison found
+}
+
+// Failed returns the outcomes that are not a pass.
+func (r *Report) Failed() []Outcome {
+	var bad []Outcome
+	for _, o := range r.Outcomes {
+		if o.Status != Pass {
+			bad = append(bad, o)
+		}
+	}
+	return bad
+}
+
+// Write writes report.json and INTEROP.md into a folder.
+func (r *Report) Write(dir string) error {
+	outcomes := r.Outcomes
+	if outcomes == nil {
+		outcomes = []Outcome{}
+	}
+	b, err := json.MarshalIndent(outcomes, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "report.json"), append(b, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "INTEROP.md"), r.markdown(), 0o644)
+}
+
+// markdown is the report for people.
+func (r *Report) markdown() []byte {
+	var b bytes.Buffer
+	failed := len(r.Failed())
+	fmt.Fprintf(&b, "# Interoperability with rdma_rxe\n\n")
+	fmt.Fprintf(&b, "Written by `go run ./interop/cmd/interop -write`; do not edit. %d cells ran, %d failed.\n\n", len(r.Outcomes), failed)
+	fmt.Fprintf(&b, "- Date: %s\n- hixl: commit %s\n- Host: Linux %s\n", r.Date.UTC().Format(time.DateOnly), r.Commit, r.Host)
+	fmt.Fprintf(&b, "- Peer: rdma_rxe of Linux %s (%s)\n", r.Image.Release, r.Image.Backend)
+	fmt.Fprintf(&b, "- Its programs: %s\n", versions(r.Image.Packages))
+	packets, resent := 0, 0
+	for _, o := range r.Outcomes {
+		packets += o.traffic.Packets
+		resent += o.traffic.Resent
+	}
+	fmt.Fprintf(&b, "- Packets on the bridge: %d, every one with a right ICRC; %d of them sent again\n", packets, resent)
+	if r.Tshark != "" {
+		fmt.Fprintf(&b, "- tshark: %s\n", r.Tshark)
+	}
+	fmt.Fprintf(&b, "\nNot tried: hardware NICs, other software ones, networks with routers.\n")
+	for _, g := range r.groups() {
+		r.table(&b, g)
+	}
+	if len(r.NotRun) > 0 {
+		fmt.Fprintf(&b, "\n## Not run\n\n")
+		for _, n := range r.NotRun {
+			fmt.Fprintf(&b, "- %s\n", n)
+		}
+	}
+	return b.Bytes()
+}
+
+// groups are the groups of the outcomes, in order.
+func (r *Report) groups() []string {
+	var groups []string
+	for _, o := range r.Outcomes {
+		if !slices.Contains(groups, o.group) {
+			groups = append(groups, o.group)
+		}
+	}
+	return groups
+}
+
+// table shows a group: a line a case, a column a role.
+func (r *Report) table(b *bytes.Buffer, group string) {
+	type row struct {
+		status map[Role]string
+		detail string
+	}
+	var names []string
+	rows := make(map[string]*row)
+	for _, o := range r.Outcomes {
+		if o.group != group {
+			continue
+		}
+		w := rows[o.Case]
+		if w == nil {
+			w = &row{status: make(map[Role]string)}
+			rows[o.Case] = w
+			names = append(names, o.Case)
+		}
+		w.status[o.Role] = o.Status
+		if o.Status != Pass {
+			w.detail += fmt.Sprintf("%s: %s ", o.Role, o.Detail)
+		}
+		if o.traffic.Resent > 0 {
+			w.detail += fmt.Sprintf("%s: %d of %d packets sent again ", o.Role, o.traffic.Resent, o.traffic.Packets)
+		}
+	}
+	fmt.Fprintf(b, "\n## %s\n\n| Case | ours is client | ours is server | both are rdma_rxe | |\n|---|---|---|---|---|\n", group)
+	for _, n := range names {
+		w := rows[n]
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", n, w.status[Client], w.status[Server], w.status[None],
+			strings.ReplaceAll(strings.TrimSpace(w.detail), "|", "/"))
+	}
+}
+
+// versions names the packages that speak RDMA.
+func versions(all map[string]string) string {
+	var s []string
+	for _, p := range []string{"perftest", "ibverbs-utils", "rdmacm-utils", "libibverbs1"} {
+		if v := all[p]; v != "" {
+			s = append(s, p+" "+v)
+		}
+	}
+	return strings.Join(s, ", ")
+}

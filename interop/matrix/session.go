@@ -1,0 +1,121 @@
+//go:build linux
+
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/gohixl/hixl/interop/lab"
+)
+
+// Selection says which cells to run.
+type Selection struct {
+	Smoke bool           // only those of the short run
+	Match *regexp.Regexp // name and role must match; nil is all
+}
+
+// takes reports whether a cell in a role is meant. The text is as progress shows
+// it.
+func (s Selection) takes(c *Cell, role Role) bool {
+	if s.Smoke && !c.Smoke {
+		return false
+	}
+	return s.Match == nil || s.Match.MatchString(c.Name+" ["+string(role)+"]")
+}
+
+// RunAll runs what is selected of cells and tells of each outcome as it comes.
+func (b *Bench) RunAll(ctx context.Context, cells []Cell, s Selection, tell func(Outcome)) *Report {
+	r := &Report{Image: b.Lab.Image, Date: time.Now(), Commit: commit(ctx), Host: hostRelease()}
+	missing := make(map[string]int)
+	for i := range cells {
+		c := &cells[i]
+		for _, role := range c.roles() {
+			if !s.takes(c, role) {
+				continue
+			}
+			if c.Tool != nil && c.Tool.Needs != "" && !b.has(ctx, c.Tool.Needs) {
+				missing[c.Tool.Needs]++
+				continue
+			}
+			if ctx.Err() != nil {
+				return r
+			}
+			o := b.Run(ctx, c, role)
+			r.Outcomes = append(r.Outcomes, o)
+			tell(o)
+		}
+	}
+	for _, command := range []string{"pingpong", "perf", "rping", "ucmatose"} {
+		if n := missing[command]; n > 0 {
+			r.NotRun = append(r.NotRun, fmt.Sprintf("%d cells: there is no command `hixl %s`", n, command))
+		}
+	}
+	return r
+}
+
+// has reports whether the binary under test has a command.
+func (b *Bench) has(ctx context.Context, command string) bool {
+	known, asked := b.commands[command]
+	if asked {
+		return known
+	}
+	if b.commands == nil {
+		b.commands = make(map[string]bool)
+	}
+	out, err := exec.CommandContext(ctx, b.Hixl, "help").Output()
+	known = err == nil && regexp.MustCompile(`(?m)^\s+`+command+`\s`).Match(out)
+	b.commands[command] = known
+	return known
+}
+
+// commit names what is tested.
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=10").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func hostRelease() string {
+	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// String is the outcome in a line.
+func (o Outcome) String() string {
+	return fmt.Sprintf("%-4s %6.2fs %s [%s] %s", o.Status, o.took.Seconds(), o.Case, o.Role, o.Detail)
+}
+
+// Guests is how many guests the matrix needs.
+const Guests = 2
+
+// Boot boots a lab for the matrix and makes the bench.
+func Boot(ctx context.Context, img *lab.Image, binary, dir string) (*Bench, error) {
+	l, err := lab.Boot(ctx, img, lab.Options{Guests: Guests})
+	if err != nil {
+		return nil, err
+	}
+	return &Bench{Lab: l, Hixl: binary, Dir: dir}, nil
+}
+
+// List writes the cells that are selected, a line each.
+func List(w io.Writer, s Selection) {
+	for _, c := range Table() {
+		for _, role := range c.roles() {
+			if s.takes(&c, role) {
+				fmt.Fprintf(w, "%s: %s [%s]\n", c.Group, c.Name, role)
+			}
+		}
+	}
+}

@@ -1,0 +1,231 @@
+//go:build linux
+
+package matrix
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gohixl/hixl/interop/bridge"
+	"github.com/gohixl/hixl/roce"
+)
+
+// Tools of rdma_rxe on both ends, and of ours on one. The command lines of ours
+// are in one place, at the end of this file.
+
+// toolCell makes cells of a pair of tools.
+func toolCell(group, name string, family int, t Tool) Cell {
+	if family == 6 {
+		name += ", IPv6"
+	}
+	return Cell{Name: name, Group: group, Family: family, Tool: &t}
+}
+
+// withHarm is the cell over a bridge that does harm.
+func withHarm(c Cell, h bridge.Faults) Cell {
+	c.Name += ", " + h.String()
+	c.Group += " with " + h.String()
+	c.Faults = h
+	c.Smoke = false
+	return c
+}
+
+// asLab makes a cell with rdma_rxe on both ends.
+func asLab(c Cell) Cell {
+	t := *c.Tool
+	t.Needs = ""
+	c.Tool, c.Roles, c.Group = &t, []Role{None}, "The lab itself"
+	c.Name += ", both ends rdma_rxe"
+	return c
+}
+
+// labCells show that stock tools on two guests, and the bridge's harm to them,
+// behave as they should without anything of ours.
+func labCells() []Cell {
+	var cells []Cell
+	rc := asLab(pingpong("rc", 4))
+	rc.Smoke = true
+	cells = append(cells, rc, asLab(pingpong("uc", 4)), asLab(pingpong("ud", 4)), asLab(rping(4)), asLab(rping(6)), asLab(ucmatose(4)))
+	for _, test := range []string{"write_bw", "read_bw", "send_bw", "atomic_bw", "write_lat"} {
+		cells = append(cells, asLab(perftest(test, 4, "-s 4097", "-n 100")))
+	}
+	cells = append(cells, asLab(perftest("write_bw", 4, "-R", "-n 100")))
+	for _, h := range harms {
+		for _, c := range []Cell{perftest("write_bw", 4, "-s 4097", "-n 200"), rping(4)} {
+			lab := asLab(withHarm(c, h))
+			lab.Group = "The lab itself"
+			cells = append(cells, lab)
+		}
+	}
+	verbs := verbsCell("The lab itself", "op=write size=5001 count=3", 4)
+	verbs.Name += ", both ends rdma_rxe"
+	verbs.Roles = []Role{None}
+	return append(cells, verbs)
+}
+
+func pingpongCells() []Cell {
+	var cells []Cell
+	for _, kind := range []string{"rc", "uc", "ud"} {
+		for _, family := range []int{4, 6} {
+			c := pingpong(kind, family)
+			c.Smoke = kind == "rc" && family == 4
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// pingpong is ibv_*_pingpong; -c checks what arrives.
+func pingpong(kind string, family int) Cell {
+	theirs := fmt.Sprintf("ibv_%s_pingpong -d rxe0 -g {gid} -n 200 -c", kind)
+	ours := ourLine("pingpong", kind+" -n 200 -c")
+	if kind == "ud" {
+		theirs += " -s 1024"
+		ours += " -s 1024"
+	}
+	return toolCell("libibverbs pingpongs", fmt.Sprintf("ibv_%s_pingpong", kind), family, Tool{
+		Needs: "pingpong", Ready: "tcp", Says: `\d+ iters in`, ServerSays: `\d+ iters in`,
+		Theirs: withPeer(theirs), Ours: withPeer(ours),
+	})
+}
+
+// perftestCells: all tests, path MTUs, sizes, and the options that change the
+// exchange.
+func perftestCells() []Cell {
+	var cells []Cell
+	add := func(smoke bool, test string, family int, options ...string) {
+		c := perftest(test, family, options...)
+		c.Smoke = smoke
+		cells = append(cells, c)
+	}
+	for _, test := range []string{"write_bw", "write_lat", "read_bw", "read_lat", "send_bw", "send_lat"} {
+		for _, mtu := range []string{"256", "1024", "4096"} {
+			for _, size := range []string{"1", "4097", "65536", "1048576"} {
+				n := "-n 50"
+				if size == "1048576" {
+					n = "-n 5"
+				}
+				add(false, test, 4, "-m "+mtu, "-s "+size, n)
+			}
+		}
+		add(strings.HasSuffix(test, "_bw"), test, 4, "-s 2001", "-n 100")
+		add(false, test, 6, "-s 2001", "-n 100")
+		add(false, test, 4, "-a", "-n 5")
+		add(false, test, 4, "-R", "-s 2001", "-n 100")
+		add(false, test, 6, "-R", "-s 2001", "-n 100")
+	}
+	for _, test := range []string{"write_bw", "read_bw", "send_bw"} {
+		add(false, test, 4, "-q 4", "-s 2001", "-n 100")
+		add(false, test, 4, "-b", "-s 2001", "-n 100")
+		add(false, test, 4, "-b", "-q 2", "-R", "-s 2001", "-n 100")
+	}
+	for _, kind := range []string{"FETCH_AND_ADD", "CMP_AND_SWAP"} {
+		for _, test := range []string{"atomic_bw", "atomic_lat"} {
+			add(test == "atomic_bw", test, 4, "-A "+kind, "-n 100")
+			add(false, test, 6, "-A "+kind, "-n 100")
+			add(false, test, 4, "-A "+kind, "-R", "-n 100")
+		}
+	}
+	for _, service := range []string{"UD", "UC"} {
+		for _, family := range []int{4, 6} {
+			add(false, "send_bw", family, "-c "+service, "-s 1000", "-n 100")
+			add(false, "send_lat", family, "-c "+service, "-s 1000", "-n 100")
+		}
+	}
+	add(false, "write_bw", 4, "-c UC", "-s 1000", "-n 100")
+	for _, h := range harms {
+		for _, test := range []string{"write_bw", "read_bw", "send_bw", "atomic_bw"} {
+			cells = append(cells, withHarm(perftest(test, 4, "-n 100", "-s 16001"), h))
+		}
+	}
+	return cells
+}
+
+// perftest is a test of perftest, ib_TEST; both ends get the same options.
+func perftest(test string, family int, options ...string) Cell {
+	flags := strings.Join(options, " ")
+	if strings.HasPrefix(test, "atomic") { // its size is 8
+		kept := options[:0:0]
+		for _, o := range options {
+			if !strings.HasPrefix(o, "-s ") {
+				kept = append(kept, o)
+			}
+		}
+		flags = strings.Join(kept, " ")
+	}
+	ours := strings.ReplaceAll(flags, "-A ", "--atomic-type ")
+	says := `(?m)^ *\d+ +\d+ +[0-9.]+ +[0-9.]+`
+	return toolCell("perftest", strings.TrimSpace("ib_"+test+" "+flags), family, Tool{
+		Needs: "perf", Ready: "tcp", Says: says,
+		Theirs: withPeer("ib_" + test + " -d rxe0 -x {gid} -F " + flags),
+		Ours:   withPeer(ourLine("perf", test+" "+ours)),
+	})
+}
+
+// cmCells: connections made by RDMA CM.
+func cmCells() []Cell {
+	var cells []Cell
+	for _, family := range []int{4, 6} {
+		c := rping(family)
+		c.Smoke = family == 4
+		cells = append(cells, c, ucmatose(family))
+	}
+	for _, h := range harms {
+		cells = append(cells, withHarm(rping(4), h))
+	}
+	retried := rping(4)
+	retried.Name += ", the first connection request lost"
+	retried.Drop = []bridge.Rule{{Match: management(cmREQ), Count: 1}}
+	reply := rping(4)
+	reply.Name += ", the first reply lost"
+	reply.Drop = []bridge.Rule{{Match: management(cmREP), Count: 1}}
+	nobody := rping(4)
+	nobody.Name = "rping to a port that nobody listens on"
+	nobody.Tool.Theirs.Server, nobody.Tool.Ours.Server = "sleep 30", "dump /dev/stdin"
+	nobody.Tool.Ready, nobody.Tool.Fails, nobody.Roles = "none", true, bothRoles
+	nobody.Tool.Says = `(?i)reject|REJ`
+	return append(cells, retried, reply, nobody)
+}
+
+// Attribute IDs of connection management messages.
+const (
+	cmREQ = 0x0010
+	cmREP = 0x0013
+)
+
+// management matches messages to QP 1 with an attribute ID.
+func management(attribute uint16) func(*roce.Packet) bool {
+	const at = 16 // in a management datagram
+	return func(p *roce.Packet) bool {
+		return p.DestQP == 1 && len(p.Payload) >= at+2 && uint16(p.Payload[at])<<8|uint16(p.Payload[at+1]) == attribute
+	}
+}
+
+func rping(family int) Cell {
+	const options = " -C 10 -S 1000 -v"
+	return toolCell("RDMA CM", "rping", family, Tool{
+		Needs: "rping", Ready: "cm", Says: "rdma-ping-9",
+		Theirs: Ends{Server: "rping -s -a {self}" + options, Client: "rping -c -a {peer}" + options},
+		Ours:   Ends{Server: ourLine("rping", "-s -a {self}"+options), Client: ourLine("rping", "-c -a {peer}"+options)},
+	})
+}
+
+func ucmatose(family int) Cell {
+	const options = " -c 4 -C 10 -S 1000"
+	theirs := Ends{Server: "ucmatose -b {self}" + options, Client: "ucmatose -b {self} -s {peer}" + options}
+	if family == 6 {
+		theirs.Server += " -f ip6"
+		theirs.Client += " -f ip6"
+	}
+	return toolCell("RDMA CM", "ucmatose", family, Tool{
+		Needs: "ucmatose", Ready: "cm", Says: "return status 0", ServerSays: "return status 0",
+		Theirs: theirs,
+		Ours:   Ends{Server: ourLine("ucmatose", "-b {self}"+options), Client: ourLine("ucmatose", "-b {self} -s {peer}"+options)},
+	})
+}
+
+// withPeer is a line whose client names the server at the end.
+func withPeer(line string) Ends { return Ends{Server: line, Client: line + " {peer}"} }
+
+// ourLine is a line of ours.
+func ourLine(command, options string) string { return command + " " + options }
