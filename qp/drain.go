@@ -69,8 +69,12 @@ func (q *QP) Commit(now mono.Time, gen uint32, token uint64, o wr.Outcome, resul
 	}
 }
 
-// Fetched passes the end of a fetch to the engine, likewise. Locked.
+// Fetched passes the end of a fetch to the engine, likewise. After a failure there
+// is something to say, so the queue pair is drained once more. Locked.
 func (q *QP) Fetched(now mono.Time, gen uint32, token uint64, o wr.Outcome, held bool) {
+	if o != wr.Done {
+		q.dirty = true
+	}
 	switch {
 	case gen != q.gen:
 	case q.rc != nil:
