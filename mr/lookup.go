@@ -28,6 +28,16 @@ func (s Span) Acquire() bool {
 	return s.Region.Acquire()
 }
 
+// Usable reports whether Acquire would lend the span's region now. For who holds
+// it already: a loan keeps the memory, not the right to go on using it.
+func (s Span) Usable() bool {
+	barred := uint64(revoked)
+	if s.Remote {
+		barred |= invalid
+	}
+	return s.Region.state.Load()&barred == 0
+}
+
 // Release ends one Acquire.
 func (s Span) Release() { s.Region.Release() }
 

@@ -17,7 +17,7 @@ func (r *receiver) perform(now mono.Time, q *Queue, w *rc.Work) {
 	switch w.Kind {
 	case rc.WorkPlace:
 		if direct(w.Spans) {
-			q.Commit(now, q.Gen(), w.Token, scatter(w.Spans, w.Data), 0)
+			q.Commit(now, q.Gen(), w.Token, r.scatter(w.Spans, w.Data), 0)
 			return
 		}
 		r.placeLate(now, q, w)
@@ -28,14 +28,13 @@ func (r *receiver) perform(now mono.Time, q *Queue, w *rc.Work) {
 }
 
 // scatter copies data to directly addressable spans.
-func scatter(spans []mr.Span, data []byte) rc.Outcome {
+func (r *receiver) scatter(spans []mr.Span, data []byte) rc.Outcome {
 	for i := range spans {
-		if !spans[i].Acquire() {
+		if !r.loan.take(&spans[i]) {
 			return rc.Revoked
 		}
 		n := copy(spans[i].Bytes(), data)
 		data = data[n:]
-		spans[i].Release()
 	}
 	return rc.Done
 }
@@ -59,13 +58,12 @@ func (r *receiver) copyChecked(q *Queue, v *qp.View, rx *transport.Rx, h *roce.H
 	head := p.HeaderLen()
 	sum, data := h.Begin(b[:head], len(b)), p.Payload
 	for i := range spans {
-		if !spans[i].Acquire() {
+		if !r.loan.take(&spans[i]) {
 			return false, false // the engine is told in the usual way
 		}
 		to := spans[i].Bytes()
 		sum = sum.Copy(to, data[:len(to)])
 		data = data[len(to):]
-		spans[i].Release()
 	}
 	icrc := len(b) - roce.ICRCLen
 	sum = sum.Add(b[head+len(p.Payload) : icrc])

@@ -37,6 +37,7 @@ type receiver struct {
 	locked *Queue
 	vec    [1]device.Vec
 	from   qp.Arrival
+	loan   loan
 }
 
 func newReceiver(n *NIC) *receiver {
@@ -59,6 +60,7 @@ func (r *receiver) poll(clock func() mono.Time) (int, error) {
 		r.datagram(now, &r.slots[i])
 	}
 	r.unlock()
+	r.loan.end()
 	r.counts.flush(&r.nic.counters)
 	r.send.flush(now, r.touched...)
 	clear(r.touched)

@@ -29,6 +29,7 @@ type sender struct {
 	jobs    []job     // drained, their packets in the stage
 	records []record  // of the drain being built
 	fetches []fetched // of all jobs
+	loan    loan
 	vec     [1]device.Vec
 	// patience is how many rounds a flush goes on when others keep adding work;
 	// then the service goroutine takes over. 0 is without end.
@@ -128,6 +129,7 @@ func (s *sender) take(now mono.Time, q *Queue) {
 	}
 	q.Unlock()
 	s.fill(&j)
+	s.loan.end()
 	s.jobs = append(s.jobs, j)
 }
 
@@ -243,9 +245,9 @@ func (s *sender) read(rec *record, j *job) rc.Outcome {
 	case rec.late:
 		return s.readLate(rec, j, spans, rec.pkt[at:end])
 	case rec.entry != nil:
-		outcome = gather(rec.pkt[at:end], spans)
+		outcome = s.gather(rec.pkt[at:end], spans)
 	default:
-		outcome = rec.fetchAndSeal(at, end, spans)
+		outcome = s.fetchAndSeal(rec, at, end, spans)
 	}
 	if o.Token != 0 || rec.entry != nil {
 		s.fetches = append(s.fetches, fetched{token: o.Token, outcome: outcome, entry: rec.entry})
@@ -255,19 +257,18 @@ func (s *sender) read(rec *record, j *job) rc.Outcome {
 
 // fetchAndSeal copies the payload, which lies at [at, end) of the packet, from
 // its spans, if it is not there already, and seals the packet in the same pass.
-func (rec *record) fetchAndSeal(at, end int, spans []mr.Span) rc.Outcome {
+func (s *sender) fetchAndSeal(rec *record, at, end int, spans []mr.Span) rc.Outcome {
 	h := rec.route.headers
 	h.ID = rec.id
 	pkt := rec.pkt
 	sum := h.Begin(pkt[:at], len(pkt))
 	for i := range spans {
-		if !spans[i].Acquire() {
+		if !s.loan.take(&spans[i]) {
 			return rc.Revoked
 		}
 		b := spans[i].Bytes()
 		sum = sum.Copy(pkt[at:end], b)
 		at += len(b)
-		spans[i].Release()
 	}
 	icrc := len(pkt) - roce.ICRCLen
 	sum.Add(pkt[at:icrc]).Seal(pkt[icrc:])
@@ -275,14 +276,13 @@ func (rec *record) fetchAndSeal(at, end int, spans []mr.Span) rc.Outcome {
 }
 
 // gather copies directly addressable spans to dst.
-func gather(dst []byte, spans []mr.Span) rc.Outcome {
+func (s *sender) gather(dst []byte, spans []mr.Span) rc.Outcome {
 	for i := range spans {
-		if !spans[i].Acquire() {
+		if !s.loan.take(&spans[i]) {
 			return rc.Revoked
 		}
 		n := copy(dst, spans[i].Bytes())
 		dst = dst[n:]
-		spans[i].Release()
 	}
 	return rc.Done
 }
