@@ -11,7 +11,7 @@ const module = "github.com/gohixl/hixl"
 // below lists, for groups that several packages stand on, what "and below"
 // means in the layer graph.
 var (
-	belowQP  = []string{"roce", "roce/wr", "roce/rc", "roce/uc", "roce/ud", "roce/cm", "mr", "atomic", "cq", "device", "internal/mono"}
+	belowQP  = []string{"roce", "roce/wr", "roce/rc", "roce/uc", "roce/ud", "roce/cm", "mr", "atomic", "cq", "device", "internal/mono", "internal/pages"}
 	belowNIC = append([]string{"qp", "transport"}, belowQP...)
 	belowHub = append([]string{
 		"internal/nic", "device/host", "transport/udp", "transport/sim", "transport/tap",
@@ -24,10 +24,11 @@ var (
 // all below it; as a key, for those that have no line of their own.
 var graph = map[string][]string{
 	"internal/mono":     nil,
+	"internal/pages":    nil,
 	"roce":              {"roce/internal/crc"}, // the CRC kernels, a part of it
 	"roce/internal/crc": nil,
 	"device":            nil,
-	"device/*":          {"device", "internal/mono"},
+	"device/*":          {"device", "internal/mono", "internal/pages"},
 	"atomic":            {"device"},
 	"mr":                {"device"},
 	"cq":                {"roce"},
@@ -48,10 +49,12 @@ var graph = map[string][]string{
 	"interop/*":         append([]string{"interop/*", "internal/dump"}, belowAll...),
 	"bench":             append([]string{"transport/faults"}, belowAll...),
 
+	"internal/tools":    belowAll,
+	"internal/tools/*":  append([]string{"internal/tools/*"}, belowAll...),
 	"internal/archtest": nil,
 	"internal/hostinfo": {"roce"},
 	"internal/dump":     {"roce", "roce/layers", "transport", "transport/tap"},
-	"cmd/*":             append([]string{"bench", "roce/layers", "transport/faults", "transport/xdp", "internal/hostinfo", "internal/dump"}, belowAll...),
+	"cmd/*":             append([]string{"bench", "roce/layers", "transport/faults", "transport/xdp", "internal/hostinfo", "internal/dump", "internal/tools/*"}, belowAll...),
 }
 
 // external says which packages may import a foreign module, or one package of
@@ -59,7 +62,7 @@ var graph = map[string][]string{
 // and all below it. Tests and packages named *test may import any module
 // listed here.
 var external = map[string][]string{
-	"golang.org/x/sys":                        {"device/*", "transport/*", "internal/nic", "internal/hostinfo", "bench", "cmd/*", "interop/*"},
+	"golang.org/x/sys":                        {"device/*", "transport/*", "internal/nic", "internal/pages", "internal/hostinfo", "bench", "cmd/*", "interop/*"},
 	"golang.org/x/sys/cpu":                    {"roce/internal/crc", "internal/hostinfo"}, // reads the processor's features at start, no I/O: which CRC kernel to run
 	"golang.org/x/term":                       {"bench", "cmd/*"},
 	"github.com/google/gopacket":              {"roce/layers", "internal/dump", "cmd/*"},
@@ -85,7 +88,7 @@ var pure = []string{"roce", "roce/wr", "roce/rc", "roce/uc", "roce/ud", "roce/cm
 var pureMayNot = []string{"net", "os", "syscall", "sync", "context", "log", "runtime", "io/fs", "math/rand", "crypto/rand"}
 
 // clocks are the packages that may read or wait for a clock.
-var clocks = []string{"internal/nic", "internal/hostinfo", "transport/*", "device/*", "bench", "cmd/*", "interop/*"}
+var clocks = []string{"internal/nic", "internal/hostinfo", "internal/tools/*", "transport/*", "device/*", "bench", "cmd/*", "interop/*"}
 
 // clockFuncs are the functions of package time that do.
 var clockFuncs = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}
