@@ -70,26 +70,15 @@ func (q *QP) Connect(remote Address, o ConnectOptions) error {
 	if q.kind == UD {
 		return &nic.ConfigError{Field: "QPConfig.Type", Value: q.kind, Allowed: "RC or UC: a datagram queue pair is made ready by Activate"}
 	}
-	rtr := qp.Attr{
-		State: qp.RTR, PathMTU: mtu, DestQPN: remote.QPN, RecvPSN: remote.PSN,
+	return q.bringUp(&qp.Attr{
+		PathMTU: mtu, DestQPN: remote.QPN, RecvPSN: remote.PSN,
 		MaxDestRead: uint8(q.reads), MinRNRTimer: uint8(orDefault(o.RNRTimer, DefaultRNRTimer)),
-		AV: qp.AddressVector{Addr: remote.Addr, TrafficClass: o.TrafficClass, FlowLabel: o.FlowLabel, SmallIDs: remote.Hixl},
-	}
-	rtrMask, rtsMask := qp.MaskState|qp.MaskPathMTU|qp.MaskDestQPN|qp.MaskRecvPSN|qp.MaskAV, qp.MaskState|qp.MaskSendPSN
-	if q.kind == RC {
-		rtrMask |= qp.MaskMaxDestRead | qp.MaskMinRNRTimer
-		rtsMask |= qp.MaskTimeout | qp.MaskRetryCount | qp.MaskRNRRetry | qp.MaskMaxRead
-	}
-	if err := q.q.Modify(&rtr, rtrMask); err != nil {
-		return err
-	}
-	rts := qp.Attr{
-		State: qp.RTS, SendPSN: q.psn, Timeout: uint8(orDefault(o.Timeout, DefaultTimeout)),
+		AV:      qp.AddressVector{Addr: remote.Addr, TrafficClass: o.TrafficClass, FlowLabel: o.FlowLabel, SmallIDs: remote.Hixl},
+		SendPSN: q.psn, Timeout: uint8(orDefault(o.Timeout, DefaultTimeout)),
 		RetryCount: uint8(orDefault(o.Retries, DefaultRetries)), RNRRetry: uint8(orDefault(o.RNRRetries, DefaultRetries)),
 		MaxRead: uint8(min(orDefault(o.MaxReads, DefaultReads), remote.MaxReads)),
-		Tuning:  qp.Tuning{WindowBytes: o.Window, FixedTimeout: o.FixedTimeout},
-	}
-	return q.q.Modify(&rts, rtsMask)
+		Tuning:  o.tuning(),
+	})
 }
 
 // Activate makes a datagram queue pair ready to receive and to send: it has no

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/gohixl/hixl/cq"
+	"github.com/gohixl/hixl/internal/connmgr"
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/internal/nic"
 	"github.com/gohixl/hixl/qp"
+	"github.com/gohixl/hixl/roce/cm"
 )
 
 // CQ is a completion queue. Poll takes what is there, Wait blocks until there is
@@ -25,6 +27,7 @@ type NIC struct {
 	stepped bool
 
 	mu    sync.Mutex
+	cm    *connmgr.Manager     // made at its first use; guarded by mu
 	owned map[*Region]struct{} // of Alloc, not deregistered; guarded by mu
 }
 
@@ -107,18 +110,60 @@ func (n *NIC) Poll(now mono.Time) bool { return n.nic.Poll(now) }
 // is never.
 func (n *NIC) Next() mono.Time { return n.nic.Next() }
 
+// manager returns the connection manager, which exists from its first use on.
+func (n *NIC) manager() (*connmgr.Manager, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.owned == nil {
+		return nil, ErrClosed
+	}
+	if n.cm != nil {
+		return n.cm, nil
+	}
+	m, err := connmgr.New(connmgr.Config{NIC: n.nic})
+	if err == nil {
+		n.cm = m
+	}
+	return m, err
+}
+
+// ConnStats counts what the connection manager has seen, and what it holds.
+type ConnStats struct {
+	cm.Stats
+	cm.Usage
+	// HeldQPNs is how many queue pair numbers belong to connections, or rest.
+	HeldQPNs int
+}
+
+// ConnStats returns the counters of connection management, zero before its first
+// use.
+func (n *NIC) ConnStats() ConnStats {
+	n.mu.Lock()
+	m := n.cm
+	n.mu.Unlock()
+	var s ConnStats
+	if m != nil {
+		s.Stats, s.Usage = m.Stats()
+		s.HeldQPNs, _ = n.nic.HeldQPNs(0)
+	}
+	return s
+}
+
 // closeWait is how long Close waits for transfers of memory it is about to free.
 const closeWait = time.Second
 
-// Close flushes all queue pairs, frees the address and the memory of [PD.Alloc],
+// Close ends connections and tells their peers, once, flushes all queue pairs, frees the address and the memory of [PD.Alloc],
 // and waits for the NIC's goroutines. Completion queues stay: what is in them can
 // be taken. Closing twice is fine.
 func (n *NIC) Close() error {
-	err := n.nic.Close()
 	n.mu.Lock()
-	owned := n.owned
+	owned, m := n.owned, n.cm
 	n.owned = nil
 	n.mu.Unlock()
+	if m != nil {
+		m.Close()
+	}
+	err := n.nic.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
 	for r := range owned {

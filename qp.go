@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gohixl/hixl/internal/nic"
 	"github.com/gohixl/hixl/qp"
@@ -20,6 +21,8 @@ type QP struct {
 	access Access
 	qkey   uint32
 	reads  int // the peer may have in flight
+	srq    bool
+	conn   atomic.Pointer[Conn] // that has joined it, or is about to
 
 	mu  sync.Mutex // one Connect or Reset at a time
 	psn roce.PSN   // guarded by mu; the first this side sends
@@ -32,13 +35,15 @@ func (n *NIC) CreateQP(cfg QPConfig) (*QP, error) {
 	if err != nil {
 		return nil, err
 	}
-	inner, err := n.nic.CreateQP(c)
-	if err != nil {
+	q := &QP{
+		nic: n, kind: cfg.Type, access: cfg.access(), qkey: cfg.QKey, reads: orDefault(cfg.MaxReads, DefaultReads), srq: cfg.SRQ != nil,
+	}
+	c.Watch = q.watch
+	if q.q, err = n.nic.CreateQP(c); err != nil {
 		return nil, err
 	}
-	q := &QP{nic: n, q: inner, kind: cfg.Type, access: cfg.access(), qkey: cfg.QKey, reads: orDefault(cfg.MaxReads, DefaultReads)}
 	if err := q.init(); err != nil {
-		inner.Close()
+		q.q.Close()
 		return nil, err
 	}
 	return q, nil
@@ -83,9 +88,25 @@ func (q *QP) PostRecv(wrs ...RecvWR) error { return q.q.PostRecv(wrs) }
 // than Connect, Reset and Close. See package qp for the table.
 func (q *QP) Modify(attr *Attr, mask AttrMask) error { return q.q.Modify(attr, mask) }
 
+// watch passes on what a connection must know. The queue pair's lock is held.
+func (q *QP) watch(e Event) {
+	if c := q.conn.Load(); c != nil {
+		c.watch(e)
+	}
+}
+
+// leave ends the connection that has joined the queue pair, if any.
+func (q *QP) leave() {
+	if c := q.conn.Load(); c != nil {
+		c.leave()
+	}
+}
+
 // Reset forgets the connection and everything outstanding, without completions,
-// and makes the queue pair ready to be connected again, with a new Address.
+// and makes the queue pair ready to be connected again, with a new Address. The
+// peer of a [Conn] is told.
 func (q *QP) Reset() error {
+	q.leave()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.q.Modify(&qp.Attr{State: qp.Reset}, qp.MaskState); err != nil {
@@ -95,8 +116,10 @@ func (q *QP) Reset() error {
 }
 
 // Close destroys the queue pair; what is outstanding on it gets no completions.
-// To have them, move it to [StateError] first. Closing twice is fine.
+// To have them, move it to [StateError] first. The peer of a [Conn] is told that it
+// has ended, in the background. Closing twice is fine.
 func (q *QP) Close() error {
+	q.leave()
 	q.q.Close()
 	return nil
 }

@@ -24,9 +24,8 @@ func (q *QP) Accept(now mono.Time, p *roce.Packet, v *View) (w wr.Work, ok bool)
 	if q.engine == nil || q.view.Load() != v {
 		return wr.Work{}, false
 	}
-	if q.state == RTR && !q.commEst && p.Opcode.IsRequest() && p.PSN == q.attr.RecvPSN {
-		q.commEst = true
-		q.raise(EventCommEst)
+	if !q.commEst && (q.state == RTR || q.cfg.Watch != nil) && p.Opcode.IsRequest() && p.PSN == q.attr.RecvPSN {
+		q.established()
 	}
 	switch {
 	case q.rc != nil:
@@ -222,6 +221,9 @@ func (q *QP) announce() {
 	q.state = Err
 	q.updateView()
 	why := q.engine.Cause()
+	if byItself {
+		q.tell(Event{Type: EventQPFatal, QPN: q.cfg.QPN, Cause: why})
+	}
 	// A failed request tells by its completion. What the peer asked for, or
 	// local memory that failed under it, has none.
 	if byItself && (q.rc != nil && q.rc.Stats().FatalNAKsSent > 0 || why.Syndrome == roce.SynACK) {
@@ -251,6 +253,23 @@ func (q *QP) flushReceives() {
 	}
 	if !ok {
 		q.raise(EventCQErr)
+	}
+}
+
+// established notes the first request of the peer (§5.12). Verbs make an event of
+// it in RTR alone.
+func (q *QP) established() {
+	q.commEst = true
+	if q.state == RTR {
+		q.raise(EventCommEst)
+	}
+	q.tell(Event{Type: EventCommEst, QPN: q.cfg.QPN})
+}
+
+// tell informs who watches.
+func (q *QP) tell(e Event) {
+	if q.cfg.Watch != nil {
+		q.cfg.Watch(e)
 	}
 }
 

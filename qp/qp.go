@@ -57,6 +57,12 @@ type Config struct {
 	MaxPending int
 	// Events takes asynchronous events; nil drops them.
 	Events *EventQueue
+	// Watch, if not nil, is told what a connection manager must know:
+	// [EventCommEst] at the peer's first request, in RTS too, and [EventQPFatal]
+	// when the queue pair has gone to the error state by itself, also where a
+	// completion tells. It is called under the lock and must neither block nor
+	// call the queue pair.
+	Watch func(Event)
 }
 
 func orDefault(v, def int) int {

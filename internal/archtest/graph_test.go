@@ -14,7 +14,7 @@ var (
 	belowQP  = []string{"roce", "roce/wr", "roce/rc", "roce/uc", "roce/ud", "roce/cm", "mr", "atomic", "cq", "device", "internal/mono", "internal/pages"}
 	belowNIC = append([]string{"qp", "transport"}, belowQP...)
 	belowHub = append([]string{
-		"internal/nic", "device/host", "transport/udp", "transport/sim", "transport/tap",
+		"internal/nic", "internal/connmgr", "device/host", "transport/udp", "transport/sim", "transport/tap",
 	}, belowNIC...)
 	belowAll = append([]string{"."}, belowHub...)
 )
@@ -42,6 +42,7 @@ var graph = map[string][]string{
 	"transport":         {"roce"},
 	"transport/*":       {"transport", "roce", "internal/mono"},
 	"internal/nic":      belowNIC,
+	"internal/connmgr":  append([]string{"internal/nic", "device/host"}, belowNIC...),
 	".":                 belowHub,
 	"dsync":             {"."},
 	"engine":            {"."},

@@ -35,6 +35,8 @@ type NIC struct {
 	timers   timers
 	late     lateTable
 	spare    heldPool
+	attached atomic.Pointer[attachment]
+	woken    atomic.Bool // the attached service is to be run
 	noTrains atomic.Bool
 	closing  atomic.Bool
 	group    sync.WaitGroup

@@ -34,7 +34,12 @@ type qpnTable struct {
 	live   int      // guarded by mu
 	limit  int      // set once
 	hasGSI bool     // guarded by mu: QP1 exists or is being made
+	held   holds    // guarded by mu
 }
+
+// holds counts who wants a number not to be given out, its queue pair living or
+// not.
+type holds map[roce.QPN]int
 
 func newQPNTable(limit int) (*qpnTable, error) {
 	k := max(bits.Len(uint(limit-1)), minSlotBits)
@@ -43,7 +48,7 @@ func newQPNTable(limit int) (*qpnTable, error) {
 	if _, err := rand.Read(random); err != nil {
 		return nil, fmt.Errorf("nic: reading randomness for queue pair numbers: %w", err)
 	}
-	t := &qpnTable{slots: make([]atomic.Pointer[Queue], size), mask: uint32(size - 1), gens: make([]uint32, size), limit: limit}
+	t := &qpnTable{slots: make([]atomic.Pointer[Queue], size), mask: uint32(size - 1), gens: make([]uint32, size), limit: limit, held: make(holds)}
 	for i := range t.gens {
 		t.gens[i] = binary.LittleEndian.Uint32(random[4*i:]) &^ reserved
 	}
@@ -80,7 +85,7 @@ func (t *qpnTable) reserve() (roce.QPN, error) {
 		}
 		t.gens[slot] = (t.gens[slot] + 1) &^ reserved
 		n := roce.QPN(t.gens[slot]<<k|slot) & roce.QPNMask
-		if n < firstQPN || n == roce.QPNMulticast {
+		if n < firstQPN || n == roce.QPNMulticast || t.held[n] > 0 {
 			continue
 		}
 		t.gens[slot] |= reserved
@@ -160,4 +165,28 @@ func (t *qpnTable) all(f func(*Queue)) {
 			f(q)
 		}
 	}
+}
+
+// HoldQPN keeps a queue pair number from being given out, after its queue pair is
+// closed too, until [NIC.FreeQPN] was called as often (§5.13).
+func (n *NIC) HoldQPN(qpn roce.QPN) {
+	n.qps.mu.Lock()
+	defer n.qps.mu.Unlock()
+	n.qps.held[qpn]++
+}
+
+// FreeQPN ends a hold.
+func (n *NIC) FreeQPN(qpn roce.QPN) {
+	n.qps.mu.Lock()
+	defer n.qps.mu.Unlock()
+	if n.qps.held[qpn]--; n.qps.held[qpn] <= 0 {
+		delete(n.qps.held, qpn)
+	}
+}
+
+// HeldQPNs returns how many numbers are held, and whether qpn is one of them.
+func (n *NIC) HeldQPNs(qpn roce.QPN) (total int, held bool) {
+	n.qps.mu.Lock()
+	defer n.qps.mu.Unlock()
+	return len(n.qps.held), n.qps.held[qpn] > 0
 }

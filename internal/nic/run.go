@@ -27,6 +27,7 @@ func (n *NIC) serve() {
 	for {
 		now := n.clock()
 		n.service(now)
+		n.attend(now)
 		if next := n.Next(); !next.IsZero() {
 			timer.Reset(max(next.Sub(now), 0))
 		} else {
@@ -82,16 +83,21 @@ func (n *NIC) Poll(now mono.Time) (worked bool) {
 	n.rx.mu.Lock()
 	got, _ := n.rx.poll(func() mono.Time { return now })
 	n.rx.mu.Unlock()
-	return n.service(now) || got > 0
+	worked = n.service(now) || got > 0
+	return n.attend(now) || worked
 }
 
 // Next returns when a stepped NIC wants to be polled next if no packet arrives
 // before; 0 is never. It may be early.
 func (n *NIC) Next() mono.Time {
-	if n.late.waiting() {
+	if n.late.waiting() || n.woken.Load() {
 		return n.clock()
 	}
-	return n.timers.next()
+	next := n.timers.next()
+	if a := n.attached.Load(); a != nil {
+		next = mono.Earliest(next, a.Deadline())
+	}
+	return next
 }
 
 // Timing of Close.
@@ -155,6 +161,8 @@ func (n *NIC) release(now mono.Time) {
 	n.svcMu.Unlock()
 	n.rx.mu.Lock()
 	n.rx.send.free()
+	n.rx.slots = nil
+	n.rx.free()
 	n.rx.mu.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()

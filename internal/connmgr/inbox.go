@@ -1,0 +1,96 @@
+package connmgr
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+
+	"github.com/gohixl/hixl/cq"
+	"github.com/gohixl/hixl/device/host"
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/internal/nic"
+	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/qp"
+	"github.com/gohixl/hixl/roce/cm"
+	"github.com/gohixl/hixl/roce/ud"
+)
+
+// Receives of QP1. What arrives beyond them before the service runs is lost, and
+// sent again by the peer.
+const (
+	inboxSlots = 512
+	slotBytes  = 304 // the GRH area and a MAD, 8-byte aligned
+	madBytes   = ud.GRHLen + cm.MADLen
+)
+
+// inbox holds the memory of QP1's receives, and is the sink of their completions.
+type inbox struct {
+	nic    *nic.NIC
+	region *mr.Region
+
+	mu    sync.Mutex
+	got   []arrival         // guarded by mu
+	later []func(mono.Time) // guarded by mu
+}
+
+// arrival is a datagram that QP1 has received.
+type arrival struct {
+	slot uint64
+	src  netip.Addr
+	size uint32
+}
+
+func newInbox(n *nic.NIC, pd *mr.PD) (*inbox, error) {
+	r, err := pd.Register(host.New(make([]byte, inboxSlots*slotBytes)), mr.Options{Access: mr.LocalWrite})
+	if err != nil {
+		return nil, err
+	}
+	return &inbox{nic: n, region: r, got: make([]arrival, 0, inboxSlots)}, nil
+}
+
+// Complete implements cq.Sink for receives. QP1's lock is held.
+func (b *inbox) Complete(c *cq.Completion) bool {
+	if c.Status != cq.StatusSuccess {
+		return true // flushed: the NIC closes
+	}
+	b.mu.Lock()
+	b.got = append(b.got, arrival{slot: c.WRID, src: c.Peer, size: c.ByteLen})
+	b.mu.Unlock()
+	b.nic.Wake()
+	return true
+}
+
+// take moves what has arrived, and what was put off, to the caller's slices.
+func (b *inbox) take(got []arrival, later []func(mono.Time)) ([]arrival, []func(mono.Time)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	got, later = append(got, b.got...), append(later, b.later...)
+	b.got = b.got[:0]
+	clear(b.later)
+	b.later = b.later[:0]
+	return got, later
+}
+
+// mad returns the payload of an arrival; of another size than a MAD's it is nil.
+func (b *inbox) mad(a *arrival) []byte {
+	if a.size != madBytes {
+		return nil
+	}
+	at := a.slot * slotBytes
+	return b.region.Bytes()[at+ud.GRHLen : at+madBytes]
+}
+
+// receive returns the work request that makes a slot receive.
+func (b *inbox) receive(slot uint64, sge []mr.SGE) qp.RecvWR {
+	sge[0] = b.region.SGE(slot*slotBytes, madBytes)
+	return qp.RecvWR{ID: slot, SGE: sge}
+}
+
+// close gives the memory back. QP1 must be closed.
+func (b *inbox) close() error { return b.region.Deregister(context.Background()) }
+
+// sent is the sink of QP1's sends: nobody waits for them.
+type sent struct{}
+
+// Complete implements cq.Sink.
+func (sent) Complete(*cq.Completion) bool { return true }

@@ -1,0 +1,173 @@
+package connmgr
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/qp"
+	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/cm"
+	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/ud"
+	"github.com/gohixl/hixl/roce/wr"
+)
+
+// sendPause is how long the rest waits when QP1's send queue is full, because
+// another goroutine is sending what is in it.
+const sendPause = time.Millisecond
+
+// runState belongs to who runs.
+type runState struct {
+	sync.Mutex
+	got    []arrival
+	later  []func(mono.Time)
+	events []cm.Event
+	sends  []cm.Send
+	posts  []qp.SendWR
+	retry  mono.Time // guarded by the manager's mu
+}
+
+// Run implements nic.Service.
+func (m *Manager) Run(now mono.Time) (worked bool) {
+	m.run.Lock()
+	defer m.run.Unlock()
+	r := &m.run
+	r.got, r.later = m.inbox.take(r.got[:0], r.later[:0])
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return false
+	}
+	for i := range r.got {
+		m.agent.Handle(now, r.got[i].src, m.inbox.mad(&r.got[i]))
+	}
+	m.agent.Expire(now)
+	m.mu.Unlock()
+	m.repost()
+	for _, f := range r.later {
+		f(now)
+	}
+	worked = len(r.got)+len(r.later) > 0
+	for m.dispatch() {
+		worked = true
+	}
+	return m.send(now) || worked
+}
+
+// repost makes the slots of what was handled receive again.
+func (m *Manager) repost() {
+	for i := range m.run.got {
+		var sge [1]mr.SGE
+		again := [1]qp.RecvWR{m.inbox.receive(m.run.got[i].slot, sge[:])}
+		if m.gsi.PostRecv(again[:]) != nil {
+			return // the NIC closes
+		}
+	}
+}
+
+// dispatch gives the events that there are to their handlers, and reports whether
+// there were any: their commands may have made more.
+func (m *Manager) dispatch() bool {
+	r := &m.run
+	m.mu.Lock()
+	r.events = m.agent.TakeEvents(r.events[:0])
+	m.mu.Unlock()
+	for i := range r.events {
+		e := &r.events[i]
+		if h := m.route(e); h != nil {
+			h.Event(e)
+		}
+	}
+	n := len(r.events)
+	clear(r.events)
+	return n > 0
+}
+
+// route finds the handler of an event and does what an event means for the
+// manager.
+func (m *Manager) route(e *cm.Event) Handler {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.handler[e.ID]
+	switch e.Kind {
+	case cm.EventConnectRequest:
+		if h = m.serving[e.Request.Service]; h == nil { // unlistened meanwhile
+			_ = m.agent.Reject(m.nic.Now(), e.ID, cm.RejectParams{Reason: cm.ReasonServiceID})
+		}
+	case cm.EventSIDRRequest:
+		if h = m.serving[e.Request.Service]; h == nil {
+			_ = m.agent.AnswerSIDR(m.nic.Now(), e.ID, cm.SIDRAnswer{Status: cm.SIDRUnsupported})
+		}
+	case cm.EventTimewaitExit:
+		delete(m.handler, e.ID)
+		if e.QPN != 0 {
+			m.nic.FreeQPN(e.QPN)
+		}
+	case cm.EventSIDRReply:
+		delete(m.handler, e.ID)
+	case cm.EventUnreachable:
+		if _, connection := m.agent.State(e.ID); !connection { // a question
+			delete(m.handler, e.ID)
+		}
+	default:
+	}
+	return h
+}
+
+// send posts what the agent has queued, and reports whether there was anything.
+func (m *Manager) send(now mono.Time) bool {
+	r := &m.run
+	m.mu.Lock()
+	r.sends = m.agent.TakeSends(r.sends)
+	r.retry = 0
+	m.mu.Unlock()
+	worked := len(r.sends) > 0
+	rest := r.sends
+	for len(rest) > 0 {
+		n, full := m.post(rest[:min(len(rest), sendQueue)])
+		rest = rest[n:]
+		if full {
+			m.mu.Lock()
+			r.retry = now.Add(sendPause)
+			m.mu.Unlock()
+			break
+		}
+	}
+	n := copy(r.sends, rest)
+	r.sends = r.sends[:n]
+	return worked
+}
+
+// post posts MADs with one doorbell and returns how many need no further thought:
+// they were taken, or never will be.
+func (m *Manager) post(sends []cm.Send) (n int, full bool) {
+	posts := m.run.posts[:0]
+	for i := range sends {
+		s := &sends[i]
+		posts = append(posts, qp.SendWR{Op: rc.OpSend, Inline: s.MAD[:], To: to(s)})
+	}
+	m.run.posts = posts
+	err := m.gsi.PostSend(posts)
+	clear(posts)
+	if err == nil {
+		return len(sends), false
+	}
+	var refused *qp.PostError
+	if !errors.As(err, &refused) {
+		return len(sends), false // the NIC closes
+	}
+	if errors.Is(err, rc.ErrSendQueueFull) {
+		return refused.Index, true
+	}
+	return refused.Index + 1, false
+}
+
+// to is where a MAD goes: QP1 of the peer (§5.2).
+func to(s *cm.Send) (d wr.Destination) {
+	d.Addr, d.QPN, d.QKey = s.To.WithZone(""), roce.QPNGSI, ud.GSIQKey
+	d.FlowLabel, d.TrafficClass = s.FlowLabel, s.TrafficClass
+	return d
+}

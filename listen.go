@@ -1,0 +1,272 @@
+package hixl
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/gohixl/hixl/internal/connmgr"
+	"github.com/gohixl/hixl/internal/nic"
+	"github.com/gohixl/hixl/roce/cm"
+)
+
+// DefaultBacklog is how many requests wait for Accept.
+const DefaultBacklog = 128
+
+// ListenConfig describes a listener.
+type ListenConfig struct {
+	// Accept is how [Listener.Accept] accepts. It need not be given to those who
+	// only use [Listener.AcceptRequest].
+	Accept AcceptOptions
+	// Backlog is how many requests may wait to be taken, default
+	// [DefaultBacklog]. Further ones are refused with [RejectNoResources].
+	Backlog int
+	// Resolver looks names up; nil is net.DefaultResolver.
+	Resolver *net.Resolver
+}
+
+// Listener waits for connections on a port of RDMA CM's TCP port space, which has
+// nothing to do with the ports of TCP itself.
+type Listener struct {
+	nic     *NIC
+	cm      *connmgr.Manager
+	service cm.ServiceID
+	addr    netip.AddrPort
+	accept  AcceptOptions
+	backlog int
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed at the next change; guarded by mu, as all below
+	requests []*Request    // not taken
+	ready    []*Conn       // accepted for Accept, established, not taken
+	err      error         // why it is closed
+}
+
+// Listen listens on address, "host:port" as in package net: no host, an
+// unspecified one, or the NIC's own; port 0 chooses a free one. ctx bounds looking
+// up a name. The error is a *[ConnError], which unwraps to [ErrListening] when the
+// port is taken.
+func (n *NIC) Listen(ctx context.Context, address string, cfg ListenConfig) (*Listener, error) {
+	l := &Listener{nic: n, accept: cfg.Accept, backlog: cfg.Backlog, changed: make(chan struct{})}
+	if l.backlog <= 0 {
+		l.backlog = DefaultBacklog
+	}
+	if cfg.Accept.QP != nil {
+		return nil, &ConnError{Op: "listen", Addr: address, Err: &nic.ConfigError{
+			Field: "ListenConfig.Accept.QP", Value: cfg.Accept.QP.QPN(), Allowed: "nothing: each connection has a queue pair of its own, from QPConfig",
+		}}
+	}
+	var err error
+	if l.cm, l.service, l.addr, err = n.listen(ctx, cfg.Resolver, cm.PortSpaceTCP, address, listenHandler{l}); err != nil {
+		return nil, &ConnError{Op: "listen", Addr: address, Err: err}
+	}
+	return l, nil
+}
+
+// listen gives what arrives for an address to a handler.
+func (n *NIC) listen(ctx context.Context, r *net.Resolver, space cm.PortSpace, address string, h connmgr.Handler) (*connmgr.Manager, cm.ServiceID, netip.AddrPort, error) {
+	port, err := n.ownPort(ctx, r, address)
+	if err != nil {
+		return nil, 0, netip.AddrPort{}, err
+	}
+	m, err := n.manager()
+	if err != nil {
+		return nil, 0, netip.AddrPort{}, closedOr(err)
+	}
+	wanted := port
+	for tries := 0; ; tries++ {
+		if wanted == 0 {
+			port = ephemeral()
+		}
+		s := space.Service(port)
+		switch err := m.Listen(s, h); {
+		case err == nil:
+			return m, s, netip.AddrPortFrom(n.Address(), port), nil
+		case wanted != 0 || tries >= maxPortTries:
+			return nil, 0, netip.AddrPort{}, closedOr(err)
+		}
+	}
+}
+
+// maxPortTries bounds the search for a free port.
+const maxPortTries = 1000
+
+// Addr returns the NIC's address and the port.
+func (l *Listener) Addr() netip.AddrPort { return l.addr }
+
+// AcceptRequest waits for a request and returns it undecided, for those who choose
+// by its private data. A context that has ended makes it a poll: a request that
+// waits is returned. The error is a *[ConnError], which unwraps to net.ErrClosed
+// after Close, or to the context's.
+func (l *Listener) AcceptRequest(ctx context.Context) (*Request, error) {
+	for {
+		l.mu.Lock()
+		if len(l.requests) > 0 {
+			r := l.requests[0]
+			l.requests = l.requests[1:]
+			l.mu.Unlock()
+			return r, nil
+		}
+		err, changed := l.err, l.changed
+		l.mu.Unlock()
+		if err := l.wait(ctx, err, changed); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Accept waits for a connection, made as ListenConfig.Accept says, and returns it
+// established. Requests are accepted while somebody waits here; those whose peer
+// gives up meanwhile are passed over. A context that has ended makes it a poll:
+// requests that wait are accepted, a connection that is established is returned.
+// The error is a *[ConnError], which unwraps to net.ErrClosed after Close, to the
+// context's, or to what is wrong with the options, in which case the request is
+// refused.
+func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
+	for {
+		l.mu.Lock()
+		if len(l.ready) > 0 {
+			c := l.ready[0]
+			l.ready = l.ready[1:]
+			l.mu.Unlock()
+			return c, nil
+		}
+		requests := l.requests
+		l.requests = nil
+		err, changed := l.err, l.changed
+		l.mu.Unlock()
+		for i, r := range requests {
+			if _, err := r.begin(l.accept, l); err != nil && !r.over() {
+				_ = r.refuse(cm.RejectParams{Reason: cm.ReasonNoResources})
+				l.putBack(requests[i+1:])
+				return nil, err
+			}
+		}
+		if err := l.wait(ctx, err, changed); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// wait waits for a change.
+func (l *Listener) wait(ctx context.Context, err error, changed chan struct{}) error {
+	if err == nil {
+		select {
+		case <-changed:
+			return nil
+		default:
+		}
+		select {
+		case <-changed:
+			return nil
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	return &ConnError{Op: "accept", Addr: l.addr.String(), Err: err}
+}
+
+// Close stops listening: requests that wait are refused, connections that Accept
+// has made but nobody has taken are closed. Those that were taken stay. Closing
+// twice is fine.
+func (l *Listener) Close() error {
+	l.cm.Unlisten(l.service)
+	l.shut(net.ErrClosed, true)
+	return nil
+}
+
+func (l *Listener) shut(err error, tell bool) {
+	l.mu.Lock()
+	if l.err != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.err = err
+	requests, ready := l.requests, l.ready
+	l.requests, l.ready = nil, nil
+	l.wake()
+	l.mu.Unlock()
+	if !tell {
+		return
+	}
+	for _, r := range requests {
+		_ = r.refuse(cm.RejectParams{Reason: cm.ReasonServiceID}) // refused if it is over
+	}
+	for _, c := range ready {
+		_ = c.Close()
+	}
+}
+
+// wake lets those who wait look again. l.mu is held.
+func (l *Listener) wake() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// deliver gives an established connection to Accept; false if the listener is
+// closed.
+func (l *Listener) deliver(c *Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return false
+	}
+	l.ready = append(l.ready, c)
+	l.wake()
+	return true
+}
+
+// putBack returns requests to the head of the queue.
+func (l *Listener) putBack(rs []*Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.requests = append(append([]*Request(nil), rs...), l.requests...)
+	if len(rs) > 0 {
+		l.wake()
+	}
+}
+
+// add queues a request; false if there is no room or the listener is closed.
+func (l *Listener) add(r *Request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil || len(l.requests) >= l.backlog {
+		return false
+	}
+	l.requests = append(l.requests, r)
+	l.wake()
+	return true
+}
+
+// remove forgets a request whose peer has gone.
+func (l *Listener) remove(r *Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.requests {
+		if l.requests[i] == r {
+			l.requests = append(l.requests[:i:i], l.requests[i+1:]...)
+			return
+		}
+	}
+}
+
+// listenHandler keeps the handler's methods out of Listener's.
+type listenHandler struct{ *Listener }
+
+func (h listenHandler) Event(e *cm.Event) {
+	if e.Kind != cm.EventConnectRequest {
+		return
+	}
+	r := newRequest(h.Listener, e)
+	if !h.cm.Bind(e.ID, requestHandler{r}) || h.add(r) {
+		return
+	}
+	_ = r.refuse(cm.RejectParams{Reason: cm.ReasonNoResources})
+}
+
+func (h listenHandler) Closed() { h.shut(errNICClosed, false) }
+
+// String returns the address.
+func (l *Listener) String() string { return fmt.Sprintf("hixl listener on %v", l.addr) }
