@@ -85,11 +85,11 @@ func (n *NIC) dialOne(ctx context.Context, peer netip.AddrPort, left int, o Dial
 	if err = c.WaitEstablished(ctx); err == nil {
 		return c, nil
 	}
-	if ctx.Err() != nil && c.Err() == nil {
-		c.abandon()
-		return nil, &ConnError{Op: "dial", Addr: peer.String(), Err: ctx.Err()}
+	if failed := c.Err(); failed != nil {
+		return nil, failed
 	}
-	return nil, err
+	c.abandon()
+	return nil, &ConnError{Op: "dial", Addr: peer.String(), Err: err}
 }
 
 // StartDial begins what Dial does and returns at once: Established of the

@@ -3,6 +3,7 @@ package connmgr
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"runtime"
 	"sync"
 	"time"
 
@@ -21,6 +22,9 @@ const (
 	// maxReads is how many READs and atomics a connection may ask for.
 	maxReads = qp.MaxReads
 )
+
+// lastSends bounds the tries to send what Close has to say.
+const lastSends = 1000
 
 // sendQueue is the depth of QP1's send queue: a round of sends.
 const sendQueue = 256
@@ -154,7 +158,12 @@ func (m *Manager) Close() {
 	clear(m.serving)
 	clear(m.handler)
 	m.mu.Unlock()
-	m.send(m.nic.Now())
+	for range lastSends {
+		if m.send(m.nic.Now()); len(m.run.sends) == 0 {
+			break
+		}
+		runtime.Gosched() // somebody else is sending what fills the queue
+	}
 	for h := range told {
 		h.Closed()
 	}

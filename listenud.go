@@ -1,0 +1,136 @@
+package hixl
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/gohixl/hixl/internal/connmgr"
+	"github.com/gohixl/hixl/roce/cm"
+)
+
+// UDConfig describes a listener for datagrams.
+type UDConfig struct {
+	// QP, if given, answers every request by itself: its number and Q_Key are
+	// told, with PrivateData of up to [MaxAnswerData] bytes. Without it requests
+	// wait for AcceptRequest.
+	QP          *QP
+	PrivateData []byte
+	// Backlog is how many requests may wait, default [DefaultBacklog].
+	Backlog int
+	// Resolver looks names up; nil is net.DefaultResolver.
+	Resolver *net.Resolver
+}
+
+// UDListener tells those who ask which datagram queue pair serves a port of RDMA
+// CM's UDP port space.
+type UDListener struct {
+	cm      *connmgr.Manager
+	service cm.ServiceID
+	addr    netip.AddrPort
+	cfg     UDConfig
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed at the next change; guarded by mu, as all below
+	requests []*UDRequest
+	err      error
+}
+
+// ListenUD listens on address as Listen does, in the port space of datagrams. The
+// error is a *[ConnError].
+func (n *NIC) ListenUD(ctx context.Context, address string, cfg UDConfig) (*UDListener, error) {
+	l := &UDListener{cfg: cfg, changed: make(chan struct{})}
+	if l.cfg.Backlog <= 0 {
+		l.cfg.Backlog = DefaultBacklog
+	}
+	err := checkAnswer(cfg.QP, cfg.PrivateData)
+	if err == nil {
+		l.cm, l.service, l.addr, err = n.listen(ctx, cfg.Resolver, cm.PortSpaceUDP, address, udListenHandler{l})
+	}
+	if err != nil {
+		return nil, &ConnError{Op: "listen", Addr: address, Err: err}
+	}
+	return l, nil
+}
+
+// Addr returns the NIC's address and the port.
+func (l *UDListener) Addr() netip.AddrPort { return l.addr }
+
+// AcceptRequest waits for a request, when no queue pair answers by itself. A
+// context that has ended makes it a poll. The error is a *[ConnError], which
+// unwraps to net.ErrClosed after Close.
+func (l *UDListener) AcceptRequest(ctx context.Context) (*UDRequest, error) {
+	for {
+		l.mu.Lock()
+		if len(l.requests) > 0 {
+			r := l.requests[0]
+			l.requests = l.requests[1:]
+			l.mu.Unlock()
+			return r, nil
+		}
+		err, changed := l.err, l.changed
+		l.mu.Unlock()
+		if err == nil {
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+		}
+		return nil, &ConnError{Op: "accept", Addr: l.addr.String(), Err: err}
+	}
+}
+
+// Close stops listening and refuses the requests that wait. Closing twice is fine.
+func (l *UDListener) Close() error {
+	l.cm.Unlisten(l.service)
+	for _, r := range l.shut(net.ErrClosed) {
+		_ = r.Reject(nil) // refused if it is over
+	}
+	return nil
+}
+
+func (l *UDListener) shut(err error) []*UDRequest {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return nil
+	}
+	rest := l.requests
+	l.err, l.requests = err, nil
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return rest
+}
+
+func (l *UDListener) add(r *UDRequest) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil || len(l.requests) >= l.cfg.Backlog {
+		return false
+	}
+	l.requests = append(l.requests, r)
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return true
+}
+
+// udListenHandler keeps the handler's methods out of UDListener's.
+type udListenHandler struct{ *UDListener }
+
+func (h udListenHandler) Event(e *cm.Event) {
+	if e.Kind != cm.EventSIDRRequest {
+		return
+	}
+	r := &UDRequest{listener: h.UDListener, id: e.ID, remote: netip.AddrPortFrom(e.Request.Src.Addr().WithZone(""), e.Request.Src.Port()), private: e.Private}
+	switch {
+	case h.cfg.QP != nil:
+		_ = r.Accept(h.cfg.QP, h.cfg.PrivateData) // refused if it is over
+	case !h.add(r):
+		_ = r.answer(cm.SIDRAnswer{Status: cm.SIDRNoQP})
+	}
+}
+
+func (h udListenHandler) Closed() { h.shut(errNICClosed) }
