@@ -30,7 +30,7 @@ func newHost(t *testing.T, cfg hixl.Config) *host {
 	h.pd = h.nic.AllocPD()
 	h.cq, err = h.nic.CreateCQ(4096)
 	require.NoError(t, err)
-	h.mem, err = h.pd.Alloc(1<<16, everything)
+	h.mem, err = h.pd.Alloc(1<<17, everything)
 	require.NoError(t, err)
 	return h
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package hixl_test
+
+const raceOn = false
