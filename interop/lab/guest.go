@@ -80,10 +80,10 @@ func (g *Guest) start() error {
 	if err := g.cmd.Start(); err != nil {
 		return err
 	}
-	go func() {
-		_ = g.cmd.Wait() // it is killed, or its console says why it ended
-		close(g.ended)
-	}()
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		_ = cmd.Wait() // it is killed, or its console says why it ended
+		close(ended)
+	}(g.cmd, g.ended)
 	return nil
 }
 
@@ -154,11 +154,16 @@ func (g *Guest) await(ctx context.Context) error {
 
 // complain is an error with the end of what the console shows.
 func (g *Guest) complain(what string) error {
+	return fmt.Errorf("%w: %s: %s; its console ends: %s", ErrBoot, g.Name, what, g.Console(12))
+}
+
+// Console returns the last lines of the machine's console.
+func (g *Guest) Console(lines int) string {
 	text, err := os.ReadFile(g.console)
 	if err != nil {
-		text = []byte(err.Error())
+		return err.Error()
 	}
-	return fmt.Errorf("%w: %s: %s; its console ends: %s", ErrBoot, g.Name, what, lastLines(string(text), 12))
+	return lastLines(string(text), lines)
 }
 
 // Run runs a shell command in the guest to its end. The error is an
@@ -195,8 +200,31 @@ func (g *Guest) Addr(family int) netip.Addr {
 	return g.IPv4
 }
 
+// Ended reports whether the machine has stopped, by Kill or by itself.
+func (g *Guest) Ended() bool {
+	select {
+	case <-g.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // Kill ends the machine at once and waits for it.
 func (g *Guest) Kill() {
 	_ = g.cmd.Process.Kill() // it may have ended
 	<-g.ended
+}
+
+// Restart boots the machine again and waits until it answers.
+func (g *Guest) Restart(ctx context.Context) error {
+	g.Kill()
+	if err := g.lab.Switch.Detach(g.Name); err != nil {
+		return err
+	}
+	g.ended = make(chan struct{})
+	if err := g.start(); err != nil {
+		return err
+	}
+	return g.await(ctx)
 }

@@ -4,6 +4,7 @@ package matrix
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -99,6 +100,7 @@ func (b *Bench) run(ctx context.Context, c *Cell, role Role, t *Traffic) (string
 		b.Lab.Switch.Drop(r)
 	}
 	detail, err := b.dispatch(ctx, c, role)
+	err = errors.Join(err, b.revive(ctx))
 	counts := b.Lab.Switch.Total()
 	b.Lab.Switch.Reset()
 	if end := b.Lab.Capture(""); end != nil {
@@ -126,6 +128,18 @@ func (b *Bench) run(ctx context.Context, c *Cell, role Role, t *Traffic) (string
 		err = os.Remove(capture)
 	}
 	return detail, err
+}
+
+// revive boots guests again that have ended, which is an error: a kernel does not
+// end over packets.
+func (b *Bench) revive(ctx context.Context) error {
+	var dead error
+	for _, g := range b.Lab.Guests {
+		if g.Ended() {
+			dead = errors.Join(dead, wrong("%s ended: %s", g.Name, g.Console(3)), g.Restart(context.WithoutCancel(ctx)))
+		}
+	}
+	return dead
 }
 
 func join(a, b string) string {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"time"
 
 	"github.com/gohixl/hixl"
 	"github.com/gohixl/hixl/interop/lab"
@@ -16,10 +15,17 @@ import (
 )
 
 // dyingWrites outlast the passive end.
-const dyingWrites = "op=write size=100000 count=2000 timeout=12 retries=3"
+const dyingWrites = "op=write size=4000 count=16000 timeout=12 retries=3"
 
-// aliveFor is how long the passive end lives.
-const aliveFor = 100 * time.Millisecond
+// lastPackets is how many packets the passive end lives to see.
+const lastPackets = 200
+
+// atDeath runs f when so many packets have crossed the bridge.
+func (b *Bench) atDeath(ctx context.Context, f func()) {
+	if await(ctx, func() bool { return b.Lab.Switch.Total().RoCE >= lastPackets }) == nil {
+		f()
+	}
+}
 
 // peerDies kills the passive end while writes are under way. The active one must
 // say that its retries were in vain.
@@ -53,8 +59,7 @@ func (b *Bench) guestDies(ctx context.Context, nic *hixl.NIC, vc verbs.Case) (st
 	if err := b.serveVerbs(ctx, guest); err != nil {
 		return "", err
 	}
-	kill := time.AfterFunc(aliveFor, func() { _, _ = guest.Run(ctx, "killall -9 verbs") }) // it shows if that fails
-	defer kill.Stop()
+	go b.atDeath(ctx, func() { _, _ = guest.Run(ctx, "killall -9 verbs") }) // it shows if that fails
 	r, err := verbs.Act(ctx, nic, guest.IPv4.String(), vc)
 	if r == nil {
 		return "", err
@@ -72,8 +77,7 @@ func (b *Bench) weDie(ctx context.Context, nic *hixl.NIC, vc verbs.Case) (string
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() { served <- verbs.Serve(ctx, nic, l) }()
-	kill := time.AfterFunc(aliveFor+500*time.Millisecond, func() { _ = nic.Close() }) // it is closed again, with a look
-	defer kill.Stop()
+	go b.atDeath(ctx, func() { _ = nic.Close() })                          // it is closed again, with a look
 	out, _ := b.Lab.Guests[0].Run(ctx, "verbs "+lab.Host4+" "+vc.String()) // it fails for want of our end
 	cancel()
 	<-served

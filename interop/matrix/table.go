@@ -76,9 +76,12 @@ func operationCells() []Cell {
 		"op=send qp=ud size=1 count=3", "op=send qp=ud size=4096 mtu=4096", "op=send-imm qp=ud size=13",
 		"op=send qp=ud wrong-qkey=1",
 	)
-	for _, op := range []string{"write", "read", "send", "send-imm", "send-inv", "write-imm", "cas", "faa"} {
+	for _, op := range []string{"write", "read", "send", "send-imm", "write-imm", "cas", "faa"} {
 		add(6, fmt.Sprintf("op=%s size=5001 count=3", op))
 	}
+	// Once only: rdma_rxe of 6.1 crashes its kernel when a memory window that is
+	// free already is invalidated.
+	add(6, "op=send-inv size=5001")
 	add(6, "op=write size=1048575 mtu=4096", "op=read size=1048575 mtu=256", "op=send size=0",
 		"op=send qp=uc size=5001 count=3", "op=send qp=ud size=1000 count=3", "op=send-imm qp=ud size=13")
 	for i := range cells {
@@ -89,17 +92,31 @@ func operationCells() []Cell {
 	return cells
 }
 
+// harmed are the operations on a bridge that does harm, often is those where it
+// does so to one packet in a thousand.
+var harmed = []string{
+	"op=write size=20001 count=100 batch=1", "op=write size=20001 count=30 batch=1 mtu=256", "op=read size=20001 count=100 batch=1",
+	"op=send size=20001 count=100 batch=1", "op=write-imm size=3001 count=100", "op=send-imm size=100 count=300 batch=1",
+	"op=cas count=300", "op=faa count=300 batch=1",
+}
+
+var often = []string{
+	"op=write size=50001 count=200 batch=1", "op=write size=20001 count=100 batch=1 mtu=256", "op=read size=50001 count=200 batch=1",
+	"op=send size=50001 count=200 batch=1", "op=write-imm size=9001 count=1000", "op=send-imm size=100 count=8000 batch=1",
+	"op=cas count=4000", "op=faa count=4000 batch=1",
+}
+
 // harmCells: reliable operations over a bridge that harms packets, and unreliable
 // ones, which lose messages and nothing else.
 func harmCells() []Cell {
 	var cells []Cell
 	for _, h := range harms {
 		group := "Operations with " + h.String()
-		for i, words := range []string{
-			"op=write size=20001 count=100 batch=1", "op=write size=20001 count=30 batch=1 mtu=256", "op=read size=20001 count=100 batch=1",
-			"op=send size=20001 count=100 batch=1", "op=write-imm size=3001 count=100", "op=send-imm size=100 count=300 batch=1",
-			"op=cas count=300", "op=faa count=300 batch=1",
-		} {
+		list := harmed
+		if h.Corrupt > 0 {
+			list = often
+		}
+		for i, words := range list {
 			c := verbsCell(group, words, 4)
 			c.Name += ", " + h.String()
 			c.Faults = h
@@ -107,7 +124,7 @@ func harmCells() []Cell {
 			c.Smoke = h.Loss == 0.01 && i == 0
 			cells = append(cells, c)
 		}
-		six := verbsCell(group, "op=write size=20001 count=100 batch=1", 6)
+		six := verbsCell(group, list[0], 6)
 		six.Name += ", " + h.String()
 		six.Faults = h
 		cells = append(cells, six)

@@ -51,7 +51,7 @@ func labCells() []Cell {
 	}
 	cells = append(cells, asLab(perftest("write_bw", 4, "-R", "-n 100")))
 	for _, h := range harms {
-		for _, c := range []Cell{perftest("write_bw", 4, "-s 4097", "-n 200"), rping(4)} {
+		for _, c := range []Cell{perftest("write_bw", 4, "-s 4097", enough(h, 200)), rpings(4, rounds(h))} {
 			lab := asLab(withHarm(c, h))
 			lab.Group = "The lab itself"
 			cells = append(cells, lab)
@@ -135,10 +135,31 @@ func perftestCells() []Cell {
 	add(false, "write_bw", 4, "-c UC", "-s 1000", "-n 100")
 	for _, h := range harms {
 		for _, test := range []string{"write_bw", "read_bw", "send_bw", "atomic_bw"} {
-			cells = append(cells, withHarm(perftest(test, 4, "-n 100", "-s 16001"), h))
+			cells = append(cells, withHarm(perftest(test, 4, enough(h, 100), "-s 16001"), h))
 		}
 	}
 	return cells
+}
+
+// enough is perftest's option for so many messages, or as many as rare faults
+// need.
+func enough(h bridge.Faults, n int) string {
+	if h.Corrupt > 0 {
+		n = 3000
+	}
+	return fmt.Sprintf("-n %d", n)
+}
+
+// rounds is the same for rping, which waits for many timeouts when packets are
+// lost.
+func rounds(h bridge.Faults) int {
+	switch {
+	case h.Corrupt > 0:
+		return 300
+	case h.Loss >= 0.05:
+		return 6
+	}
+	return 20
 }
 
 // perftest is a test of perftest, ib_TEST; both ends get the same options.
@@ -154,9 +175,16 @@ func perftest(test string, family int, options ...string) Cell {
 		flags = strings.Join(kept, " ")
 	}
 	ours := strings.ReplaceAll(flags, "-A ", "--atomic-type ")
-	says := `(?m)^ *\d+ +\d+ +[0-9.]+ +[0-9.]+`
+	ready := "tcp"
+	if strings.Contains(flags, "-R") {
+		ready = "cm"
+	}
+	// User-mode Linux's clock fools perftest about the processor's, and its figures
+	// with it.
+	const figure = ` +([0-9.]+|inf|-?nan)`
+	says := `(?m)^ *\d+ +\d+` + figure + figure
 	return toolCell("perftest", strings.TrimSpace("ib_"+test+" "+flags), family, Tool{
-		Needs: "perf", Ready: "tcp", Says: says,
+		Needs: "perf", Ready: ready, Says: says,
 		Theirs: withPeer("ib_" + test + " -d rxe0 -x {gid} -F " + flags),
 		Ours:   withPeer(ourLine("perf", test+" "+ours)),
 	})
@@ -171,7 +199,7 @@ func cmCells() []Cell {
 		cells = append(cells, c, ucmatose(family))
 	}
 	for _, h := range harms {
-		cells = append(cells, withHarm(rping(4), h))
+		cells = append(cells, withHarm(rpings(4, rounds(h)), h))
 	}
 	retried := rping(4)
 	retried.Name += ", the first connection request lost"
@@ -201,10 +229,13 @@ func management(attribute uint16) func(*roce.Packet) bool {
 	}
 }
 
-func rping(family int) Cell {
-	const options = " -C 10 -S 1000 -v"
+func rping(family int) Cell { return rpings(family, 10) }
+
+// rpings is rping with so many rounds; -v prints the data, -V verifies it.
+func rpings(family, rounds int) Cell {
+	options := fmt.Sprintf(" -C %d -S 1000 -v -V", rounds)
 	return toolCell("RDMA CM", "rping", family, Tool{
-		Needs: "rping", Ready: "cm", Says: "rdma-ping-9",
+		Needs: "rping", Ready: "cm", Says: fmt.Sprintf("rdma-ping-%d", rounds-1),
 		Theirs: Ends{Server: "rping -s -a {self}" + options, Client: "rping -c -a {peer}" + options},
 		Ours:   Ends{Server: ourLine("rping", "-s -a {self}"+options), Client: ourLine("rping", "-c -a {peer}"+options)},
 	})

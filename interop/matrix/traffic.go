@@ -16,7 +16,7 @@ import (
 // Traffic is what a capture holds.
 type Traffic struct {
 	Packets int
-	Resent  int // request packets whose number was seen before
+	Resent  int // request packets that ask again for what was asked for before
 }
 
 func (t Traffic) String() string {
@@ -33,6 +33,26 @@ type flow struct {
 	qpn      roce.QPN
 }
 
+// requests are what a flow has asked for.
+type requests struct {
+	seen  map[roce.PSN]bool
+	reads []roce.RETH
+}
+
+// again records a request and reports whether it repeats one. A READ that is
+// resumed has a new number and an address inside an earlier one's range.
+func (r *requests) again(p *roce.Packet) bool {
+	again := r.seen[p.PSN]
+	r.seen[p.PSN] = true
+	if p.Opcode == roce.OpReadRequest {
+		for _, e := range r.reads {
+			again = again || e.RKey == p.RETH.RKey && p.RETH.VA > e.VA && p.RETH.VA-e.VA < uint64(e.Len)
+		}
+		r.reads = append(r.reads, p.RETH)
+	}
+	return again
+}
+
 // Inspect reads a capture, checks every packet and counts what was sent again.
 // The error unwraps to [ErrWrong] for a packet that is malformed or has a wrong
 // ICRC.
@@ -47,7 +67,7 @@ func Inspect(path string) (Traffic, error) {
 	if err != nil {
 		return t, err
 	}
-	seen := make(map[flow]map[roce.PSN]bool)
+	flows := make(map[flow]*requests)
 	for {
 		var raw dump.Packet
 		switch err := r.Next(&raw); {
@@ -70,13 +90,12 @@ func Inspect(path string) (Traffic, error) {
 		}
 		if p.Opcode.Transport() == roce.RC && p.Opcode.IsRequest() {
 			key := flow{frame.Src, frame.Dst, p.DestQP}
-			if seen[key] == nil {
-				seen[key] = make(map[roce.PSN]bool)
+			if flows[key] == nil {
+				flows[key] = &requests{seen: make(map[roce.PSN]bool)}
 			}
-			if seen[key][p.PSN] {
+			if flows[key].again(&p) {
 				t.Resent++
 			}
-			seen[key][p.PSN] = true
 		}
 	}
 }

@@ -37,7 +37,7 @@ type Case struct {
 	WrongKey   bool `key:"wrong-key"`  // use an rkey that nobody gave
 	WrongQKey  bool `key:"wrong-qkey"` // UD: another Q_Key than the peer's
 	Offset     int  `key:"offset"`     // added to the remote address
-	Patience   int  `key:"patience"`   // ms the passive end waits for what is missing
+	Patience   int  `key:"patience"`   // ms without news the passive end waits for what is missing
 }
 
 // Default is the case of no words.

@@ -40,11 +40,11 @@ func (e *endpoint) make() (err error) {
 	if !e.active {
 		access = e.c.access()
 	}
-	if e.region, err = e.pd.Alloc(e.c.stride()*e.c.Count, access); err != nil {
+	e.b = make([]byte, e.c.stride()*e.c.Count) // to be looked at after the NIC is gone, too
+	e.fill()
+	if e.region, err = e.pd.Register(e.b, access); err != nil {
 		return err
 	}
-	e.b = e.region.Bytes()
-	e.fill()
 	if e.c.Op == "send-inv" && !e.active {
 		if e.window, err = e.pd.Register(e.b, hixl.LocalWrite|hixl.RemoteWrite|hixl.RemoteInvalidate); err != nil {
 			return err

@@ -75,7 +75,8 @@ func (e *endpoint) serve(ctx context.Context, l *lines) error {
 func (e *endpoint) collect(ctx context.Context, l *lines) error {
 	quiet, cancel := context.WithCancel(ctx)
 	defer cancel()
-	said := make(chan error, 1)
+	patience := time.Duration(e.c.Patience) * time.Millisecond
+	said, timer := make(chan error, 1), make(chan *time.Timer, 1)
 	go func() {
 		err := l.expect("done")
 		said <- err
@@ -84,7 +85,7 @@ func (e *endpoint) collect(ctx context.Context, l *lines) error {
 			cancel()
 			return
 		}
-		time.AfterFunc(time.Duration(e.c.Patience)*time.Millisecond, cancel)
+		timer <- time.AfterFunc(patience, cancel)
 	}()
 	for range e.c.Count {
 		w, err := e.completion(quiet)
@@ -93,6 +94,12 @@ func (e *endpoint) collect(ctx context.Context, l *lines) error {
 		}
 		if err := l.tell("%s", w.String()); err != nil {
 			return err
+		}
+		select {
+		case t := <-timer:
+			t.Reset(patience)
+			timer <- t
+		default:
 		}
 	}
 	return <-said

@@ -78,7 +78,7 @@ static const struct key {
 	{"wrong-key", 0, &c.wrong_key},		/* use an rkey that nobody gave */
 	{"wrong-qkey", 0, &c.wrong_qkey},	/* UD: another Q_Key than the peer's */
 	{"offset", 0, &c.offset},		/* added to the remote address */
-	{"patience", 0, &c.patience},		/* ms the passive end waits for what is missing */
+	{"patience", 0, &c.patience},		/* ms without news the passive end waits for what is missing */
 };
 
 struct end {
@@ -469,6 +469,8 @@ static void passive(int s)
 		if (completion(&wc, 1)) {
 			show(to, &wc);
 			got++;
+			if (end)
+				end = ms() + c.patience;
 		}
 		if (!end && poll(&p, 1, 0) > 0) {
 			if (recv(s, buf, 1, MSG_PEEK) <= 0)
