@@ -77,7 +77,8 @@ type Tool struct {
 }
 
 // Ends are the command lines of a program as server and as client. In them,
-// {self} and {peer} are addresses, {gid} the index of the guest's GID.
+// {self} and {peer} are addresses, {tcp} is the peer's IPv4 address, {gid} the
+// index of the guest's GID.
 type Ends struct{ Server, Client string }
 
 // line is the command line for a role.

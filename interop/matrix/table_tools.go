@@ -175,6 +175,10 @@ func perftest(test string, family int, options ...string) Cell {
 		flags = strings.Join(kept, " ")
 	}
 	ours := strings.ReplaceAll(flags, "-A ", "--atomic-type ")
+	lines := withPeer
+	if strings.Contains(flags, "-R") {
+		lines = func(line string) Ends { return Ends{Server: line, Client: line + " {peer}"} }
+	}
 	ready := "tcp"
 	if strings.Contains(flags, "-R") {
 		ready = "cm"
@@ -185,8 +189,8 @@ func perftest(test string, family int, options ...string) Cell {
 	says := `(?m)^ *\d+ +\d+` + figure + figure
 	return toolCell("perftest", strings.TrimSpace("ib_"+test+" "+flags), family, Tool{
 		Needs: "perf", Ready: ready, Says: says,
-		Theirs: withPeer("ib_" + test + " -d rxe0 -x {gid} -F " + flags),
-		Ours:   withPeer(ourLine("perf", test+" "+ours)),
+		Theirs: lines("ib_" + test + " -d rxe0 -x {gid} -F " + flags),
+		Ours:   lines(ourLine("perf", test+" "+ours)),
 	})
 }
 
@@ -255,8 +259,9 @@ func ucmatose(family int) Cell {
 	})
 }
 
-// withPeer is a line whose client names the server at the end.
-func withPeer(line string) Ends { return Ends{Server: line, Client: line + " {peer}"} }
+// withPeer is a line whose client names the server at the end: by its IPv4
+// address where TCP is spoken, since the originals listen on no other.
+func withPeer(line string) Ends { return Ends{Server: line, Client: line + " {tcp}"} }
 
-// ourLine is a line of ours.
-func ourLine(command, options string) string { return command + " " + options }
+// ourLine is a line of ours, on the address of the cell's family.
+func ourLine(command, options string) string { return command + " " + options + " --local {self}" }

@@ -67,15 +67,17 @@ func (b *Bench) tool(ctx context.Context, c *Cell, role Role) (string, error) {
 // host is a place for a program: a guest, or with nil this host.
 type host struct {
 	guest *lab.Guest
-	addr  string
+	addr  string // of the cell's family
+	tcp   string // for the tools' TCP connections
 }
 
 // hosts returns where server and client run.
 func (b *Bench) hosts(c *Cell, role Role) (server, client host) {
 	guest := func(i int) host {
-		return host{b.Lab.Guests[i], b.Lab.Guests[i].Addr(c.family()).String()}
+		g := b.Lab.Guests[i]
+		return host{g, g.Addr(c.family()).String(), g.IPv4.String()}
 	}
-	ours := host{nil, hostAddr(c.family())}
+	ours := host{nil, hostAddr(c.family()), lab.Host4}
 	switch role {
 	case Server:
 		return ours, guest(0)
@@ -87,7 +89,7 @@ func (b *Bench) hosts(c *Cell, role Role) (server, client host) {
 
 // start launches an end of a cell.
 func (b *Bench) start(ctx context.Context, c *Cell, at, peer host, role Role) (program, error) {
-	values := map[string]string{"self": at.addr, "peer": peer.addr, "gid": gidIndex(c.family())}
+	values := map[string]string{"self": at.addr, "peer": peer.addr, "tcp": peer.tcp, "gid": gidIndex(c.family())}
 	if at.guest == nil {
 		return startHere(ctx, b.Hixl, strings.Fields(fill(c.Tool.Ours.line(role), values)))
 	}
