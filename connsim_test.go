@@ -192,4 +192,3 @@ func TestConnectOverBadNetwork(t *testing.T) {
 		})
 	}
 }
-

@@ -66,3 +66,34 @@ func TestQPNsSpread(t *testing.T) {
 		require.Equal(t, 128, n)
 	}
 }
+
+// A held number is passed over, as often as it is held.
+func TestHeldNumbers(t *testing.T) {
+	table, err := newQPNTable(64)
+	require.NoError(t, err)
+	n := &NIC{qps: table}
+	at, gens := table.at, append([]uint32(nil), table.gens...)
+	first := func() roce.QPN { // what comes next, over and over again
+		table.at = at
+		copy(table.gens, gens)
+		q, err := table.reserve()
+		require.NoError(t, err)
+		table.cancel(q)
+		return q
+	}
+	usual := first()
+	require.Equal(t, usual, first())
+	n.HoldQPN(usual)
+	n.HoldQPN(usual)
+	n.HoldQPN(usual + 1)
+	total, held := n.HeldQPNs(usual)
+	require.True(t, held)
+	require.Equal(t, 2, total)
+	for range 2 {
+		require.NotEqual(t, usual, first())
+		n.FreeQPN(usual)
+	}
+	require.Equal(t, usual, first())
+	_, held = n.HeldQPNs(usual)
+	require.False(t, held)
+}
