@@ -43,9 +43,23 @@ func NewBatch(c Conn, n int) []Rx {
 	if caps.Lends {
 		return b
 	}
-	store := make([]byte, n*caps.RxBuf)
+	return slots(b, make([]byte, n*caps.RxBuf), caps.RxBuf)
+}
+
+// NewBatchIn returns slots that use store, as many as fit; with lent storage it is
+// not used. It stays the caller's to free, once nobody reads with the slots.
+func NewBatchIn(c Conn, store []byte) []Rx {
+	caps := c.Caps()
+	b := make([]Rx, len(store)/max(caps.RxBuf, 1))
+	if caps.Lends {
+		return b
+	}
+	return slots(b, store, caps.RxBuf)
+}
+
+func slots(b []Rx, store []byte, size int) []Rx {
 	for i := range b {
-		b[i].Buf = store[i*caps.RxBuf : (i+1)*caps.RxBuf : (i+1)*caps.RxBuf]
+		b[i].Buf = store[i*size : (i+1)*size : (i+1)*size]
 	}
 	return b
 }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/gohixl/hixl/device"
+	"github.com/gohixl/hixl/internal/pages"
 )
 
 // Memory is host memory. It implements device.Memory, Addresser and Retainer.
@@ -40,7 +41,7 @@ func Alloc(size int) (*Memory, error) {
 	if size < 1 {
 		return nil, fmt.Errorf("host: cannot allocate %d bytes, give 1 or more: %w", size, device.ErrSize)
 	}
-	b, unmap, err := mapPages(size)
+	b, unmap, err := pages.Map(size)
 	if err != nil {
 		return nil, fmt.Errorf("host: mapping %d bytes of memory: %w", size, err)
 	}

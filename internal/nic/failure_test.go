@@ -243,9 +243,9 @@ func TestDeregisterDuringTransfer(t *testing.T) {
 	t.Run("late memory", func(t *testing.T) {
 		f := two(t)
 		a, b := f.Pair(0, 1, nictest.PairConfig{})
-		late := f.Late(devicetest.LateConfig{Size: 1 << 20, MaxDelay: 20 * time.Millisecond})
-		local, remote := a.Region(1<<20), b.Register(late)
-		a.Post(qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{local.SGE(0, 1<<20)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+		late := f.Late(devicetest.LateConfig{Size: 4 << 20, MaxDelay: 20 * time.Millisecond})
+		local, remote := a.Region(4<<20), b.Register(late)
+		a.Post(qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{local.SGE(0, 4<<20)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 		for late.Pending() == 0 {
 			f.Step()
 		}

@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"net"
 	"sync"
 
 	"github.com/gohixl/hixl/device"
@@ -14,7 +15,7 @@ import (
 // Sizes of a receive batch.
 const (
 	rxBatchBytes = 1 << 20
-	rxMinSlots   = 8
+	rxMinSlots   = 4
 	rxMaxSlots   = 64
 )
 
@@ -22,7 +23,8 @@ const (
 // to who holds it: the receive goroutine, a waiting application that makes
 // progress, or the owner of a stepped NIC.
 type receiver struct {
-	nic *NIC
+	nic  *NIC
+	free func() // of the slots' storage
 
 	mu      sync.Mutex
 	slots   []transport.Rx
@@ -43,12 +45,16 @@ type receiver struct {
 func newReceiver(n *NIC) *receiver {
 	size := max(n.conn.Caps().RxBuf, 1)
 	slots := min(max(rxBatchBytes/size, rxMinSlots), rxMaxSlots)
-	return &receiver{nic: n, slots: transport.NewBatch(n.conn, slots), send: newSender(n)}
+	store, free := buffer(slots * size)
+	return &receiver{nic: n, free: free, slots: transport.NewBatchIn(n.conn, store), send: newSender(n)}
 }
 
 // poll handles one batch without blocking and returns how many slots it filled.
 // The caller holds mu.
 func (r *receiver) poll(clock func() mono.Time) (int, error) {
+	if r.slots == nil {
+		return 0, net.ErrClosed
+	}
 	got, err := r.nic.conn.ReadBatch(r.slots, false)
 	if got == 0 {
 		return 0, err
@@ -120,29 +126,34 @@ func (r *receiver) deliver(now mono.Time, q *Queue, v *qp.View, rx *transport.Rx
 	if p.Opcode.IsRequest() && p.Opcode != roce.OpReadRequest {
 		r.readsFirst(now, q)
 	}
-	var w rc.Work
-	var ok bool
-	if v.Type >= qp.UD {
-		w, ok = q.AcceptDatagram(p, v, r.arrivalOf(rx, n))
-	} else {
-		w, ok = q.Accept(now, p, v)
-	}
-	if !ok {
+	if placed {
+		q.Placed(now, p)
+	} else if !r.accept(now, q, v, rx, n) {
 		r.counts.drop(DropState)
 		return
 	}
 	if rx.TOS&ecnMask == ecnMask && len(p.Payload) > 0 {
 		q.Congested(now)
 	}
-	if placed {
-		q.Commit(now, q.Gen(), w.Token, rc.Done, 0)
-	} else {
-		r.perform(now, q, &w)
-	}
 	if q.touched != r.batch {
 		q.touched = r.batch
 		r.touched = append(r.touched, q)
 	}
+}
+
+// accept gives the packet to the engine and does with memory what it asks for.
+func (r *receiver) accept(now mono.Time, q *Queue, v *qp.View, rx *transport.Rx, n int) bool {
+	var w rc.Work
+	var ok bool
+	if v.Type >= qp.UD {
+		w, ok = q.AcceptDatagram(&r.pkt, v, r.arrivalOf(rx, n))
+	} else {
+		w, ok = q.Accept(now, &r.pkt, v)
+	}
+	if ok {
+		r.perform(now, q, &w)
+	}
+	return ok
 }
 
 // lock takes the lock of q and gives back that of the one before.

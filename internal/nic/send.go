@@ -71,7 +71,7 @@ type fetched struct {
 
 func newSender(n *NIC) *sender {
 	s := &sender{nic: n, batch: rc.NewBatch(batchPackets, batchBytes)}
-	s.stage.buf, s.free = pages(stageBytes)
+	s.stage.buf, s.free = buffer(stageBytes)
 	return s
 }
 

@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"github.com/gohixl/hixl/internal/pages"
 	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/transport"
 )
@@ -28,6 +29,16 @@ type txMeta struct {
 	q     *Queue
 	route *route
 	start int // in buf
+}
+
+// buffer maps size bytes for packets, or takes them from the Go heap, and tells how
+// to give them back.
+func buffer(size int) (b []byte, free func()) {
+	b, unmap, err := pages.Map(size)
+	if err != nil {
+		return make([]byte, size), func() {}
+	}
+	return b, func() { _ = unmap() }
 }
 
 // reset empties the stage.

@@ -12,16 +12,19 @@ import (
 // Limits and defaults of a connection.
 const (
 	// DefaultWindowBytes is the payload and header bytes a requester keeps
-	// unacknowledged: what a UDP socket's usual receive buffer holds.
-	DefaultWindowBytes = 1 << 20
+	// unacknowledged: enough that neither side waits for the other, and a
+	// fraction of what our receive buffers hold.
+	DefaultWindowBytes = 2 << 20
 	// DefaultWindowPSNs bounds the unacknowledged packets of small messages.
 	DefaultWindowPSNs = 1024
 	// MaxWindowPSNs keeps new packets and duplicates apart: a quarter of the
 	// 24-bit PSN space, half of what §3.2 allows.
 	MaxWindowPSNs = 1 << 22
-	// DefaultAckEvery is the number of packets inside a long message after
-	// which one asks for an acknowledgement (§3.4).
-	DefaultAckEvery = 16
+	// MinAckEvery and MaxAckEvery bound the default number of packets inside a
+	// long message after which one asks for an acknowledgement (§3.4): an eighth
+	// of the window.
+	MinAckEvery = 16
+	MaxAckEvery = 128
 	// MaxMessage and MaxInline are those of package wr.
 	MaxMessage = wr.MaxMessage
 	MaxInline  = wr.MaxInline
@@ -82,7 +85,7 @@ type SendConfig struct {
 	WindowBytes int
 	WindowPSNs  int
 	// AckEvery is the largest number of packets sent without asking for an
-	// acknowledgement; 0 means [DefaultAckEvery].
+	// acknowledgement; 0 is an eighth of the window.
 	AckEvery int
 }
 
@@ -103,10 +106,10 @@ func (c *Config) fill() {
 	}
 	c.MaxRecvSGE = max(c.MaxRecvSGE, 1)
 	c.MaxSendSGE = max(c.MaxSendSGE, 1)
-	c.Send.fill()
+	c.Send.fill(c.MTU)
 }
 
-func (s *SendConfig) fill() {
+func (s *SendConfig) fill(mtu int) {
 	if s.WindowBytes <= 0 {
 		s.WindowBytes = DefaultWindowBytes
 	}
@@ -115,6 +118,7 @@ func (s *SendConfig) fill() {
 	}
 	s.WindowPSNs = min(s.WindowPSNs, MaxWindowPSNs)
 	if s.AckEvery <= 0 {
-		s.AckEvery = DefaultAckEvery
+		packets := min(s.WindowPSNs, s.WindowBytes/(max(mtu, 1)+wr.PacketCost))
+		s.AckEvery = min(max(packets/8, MinAckEvery), MaxAckEvery)
 	}
 }

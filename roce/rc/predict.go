@@ -1,6 +1,7 @@
 package rc
 
 import (
+	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/wr"
@@ -61,4 +62,35 @@ func (r *requester) predict(p *roce.Packet) ([]mr.Span, bool) {
 	}
 	r.spans = wr.Slice(r.spans[:0], w.Spans, off, n)
 	return r.spans, true
+}
+
+// Placed takes a packet whose payload was copied to where Predict said, right
+// after, and whose ICRC was right: it is Accept and Commit in one.
+func (c *RC) Placed(now mono.Time, p *roce.Packet) {
+	if p.Opcode.IsRequest() && c.resp.pend.Len() == 0 {
+		c.resp.placed(p)
+		return
+	}
+	if w := c.Accept(now, p); w.Kind == WorkPlace {
+		c.Commit(now, w.Token, Done, 0)
+	}
+}
+
+// placed is messagePacket and its effect, for a packet behind which nothing
+// waits.
+func (s *responder) placed(p *roce.Packet) {
+	t := wr.TraitsOf(p.Opcode)
+	s.nak = nakNone
+	s.msg.received += uint64(len(p.Payload))
+	s.accepted++
+	s.exec++
+	s.wantAck = s.wantAck || p.AckReq
+	if t&wr.TraitLast == 0 {
+		return
+	}
+	s.msn = (s.msn + 1) & 0xFFFFFF
+	if s.msg.holdsRecv {
+		s.c.pending = append(s.c.pending, s.receiveCompletion(t, p))
+	}
+	s.msg = message{}
 }

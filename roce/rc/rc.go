@@ -52,7 +52,7 @@ func New(cfg Config) *RC {
 
 // StartSend lets the requester send (RTR→RTS).
 func (c *RC) StartSend(s SendConfig) {
-	s.fill()
+	s.fill(int(c.common.mtu))
 	c.req.start(s)
 }
 

@@ -18,7 +18,7 @@ type Conn struct {
 	iface string
 	mtu   int
 	recv  *socket
-	lanes []*socket // send only, by index of ports
+	lanes []*lane // by index of ports
 	ports ports
 	gro   bool
 	limit transport.Trains // what the kernel takes, while gso holds
@@ -96,7 +96,7 @@ func (c *Conn) openSockets(addr netip.Addr, cfg Config) error {
 	}
 	for range cfg.SourcePorts {
 		err := openPort(func(port uint16) error {
-			s, err := openSocket(netip.AddrPortFrom(addr, port), setup)
+			s, err := openLane(netip.AddrPortFrom(addr, port), setup)
 			if err == nil {
 				c.lanes, c.ports = append(c.lanes, s), append(c.ports, port)
 			}
@@ -176,7 +176,7 @@ func (c *Conn) closeSockets() {
 	if c.recv != nil {
 		_ = c.recv.pc.Close() // an unconnected UDP socket has nothing left to fail
 	}
-	for _, s := range c.lanes {
-		_ = s.pc.Close()
+	for _, l := range c.lanes {
+		l.close()
 	}
 }

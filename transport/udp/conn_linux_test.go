@@ -203,7 +203,7 @@ func TestSourcePortsTakeNothing(t *testing.T) {
 	_, err = s.Write([]byte("unasked"))
 	require.NoError(t, err)
 	lane := a.lanes[a.ports.lane(1)]
-	require.NoError(t, lane.raw.Control(func(fd uintptr) {
+	require.NoError(t, lane.control(func(fd uintptr) {
 		require.Equal(t, unix.EAGAIN, peek(fd))
 	}))
 }

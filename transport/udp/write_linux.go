@@ -3,7 +3,6 @@ package udp
 import (
 	"encoding/binary"
 	"net"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -75,7 +74,7 @@ func (c *Conn) WriteBatch(b []transport.Tx) (int, error) {
 	for done < len(b) {
 		lane := c.ports.lane(b[done].SrcPort)
 		n, bad := s.prepare(b[done:], lane)
-		sent, err := s.send(c.lanes[lane].raw, b[done:done+n])
+		sent, err := s.send(c.lanes[lane], b[done:done+n])
 		done += sent
 		if err != nil {
 			return done, err
@@ -162,12 +161,12 @@ func appendControl(b []byte, level, kind int32, size int, v uint32) []byte {
 }
 
 // send sends the prepared messages, b being where they came from.
-func (s *sender) send(raw syscall.RawConn, b []transport.Tx) (int, error) {
+func (s *sender) send(l *lane, b []transport.Tx) (int, error) {
 	c := s.conn
 	s.from, s.to = 0, len(b)
 	tries := 0
 	for s.from < s.to {
-		if raw.Control(s.try) != nil {
+		if l.control(s.try) != nil {
 			return s.from, net.ErrClosed
 		}
 		if s.errno == 0 {
@@ -178,7 +177,7 @@ func (s *sender) send(raw syscall.RawConn, b []transport.Tx) (int, error) {
 		tries++
 		switch t := &b[s.from]; fault(s.errno, t.IsTrain()) {
 		case faultBusy:
-			if raw.Control(s.room) != nil {
+			if l.control(s.room) != nil {
 				return s.from, net.ErrClosed
 			}
 			if !s.ready || tries > txErrorTries {
