@@ -17,13 +17,13 @@ import (
 
 // fabric is a network of stepped NICs, driven by the test on virtual time.
 type fabric struct {
-	t     *testing.T
+	t     testing.TB
 	net   *sim.Network
 	hosts []*host
 	tick  time.Duration // the least that a step moves time
 }
 
-func newFabric(t *testing.T, hosts int, cfg sim.Config, tune ...func(int, *hixl.Config)) *fabric {
+func newFabric(t testing.TB, hosts int, cfg sim.Config, tune ...func(int, *hixl.Config)) *fabric {
 	t.Helper()
 	f := &fabric{t: t, net: sim.New(cfg)}
 	for i := range hosts {

@@ -20,7 +20,7 @@ type host struct {
 	mem *hixl.Region
 }
 
-func newHost(t *testing.T, cfg hixl.Config) *host {
+func newHost(t testing.TB, cfg hixl.Config) *host {
 	t.Helper()
 	h := &host{}
 	var err error
@@ -39,7 +39,7 @@ func (h *host) config() hixl.QPConfig {
 	return hixl.QPConfig{PD: h.pd, SendCQ: h.cq, RecvCQ: h.cq, SignalAll: true}
 }
 
-func (h *host) listen(t *testing.T, port string, o hixl.AcceptOptions) *hixl.Listener {
+func (h *host) listen(t testing.TB, port string, o hixl.AcceptOptions) *hixl.Listener {
 	t.Helper()
 	if o.QPConfig.PD == nil {
 		o.QPConfig = h.config()
@@ -49,7 +49,7 @@ func (h *host) listen(t *testing.T, port string, o hixl.AcceptOptions) *hixl.Lis
 	return l
 }
 
-func soon(t *testing.T) context.Context {
+func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx

@@ -10,8 +10,13 @@
 // end of a connection: work requests are posted to it, and what became of them
 // is a [Completion].
 //
-// Two ends find each other by exchanging an [Address] over any connection there
-// is ([ExchangeTCP] does it) and calling [QP.Connect] with the other's.
+// Two ends find each other by RDMA connection management, as programs of librdmacm
+// do: one side listens ([NIC.Listen]), the other dials ([NIC.Dial]), and both get a
+// [Conn], a queue pair joined with the other's. It runs on QP1 of both NICs, over
+// the same UDP port as everything else. Datagram queue pairs are found by
+// [NIC.ResolveUD] and [NIC.ListenUD]. Or they exchange an [Address] over any
+// connection there is ([ExchangeTCP] does it) and call [QP.Connect] with the
+// other's.
 //
 // # Who may call what
 //
