@@ -192,6 +192,9 @@ func (c *conn) nextResponse() *draft {
 		case ends:
 			op = opReadLast
 		}
+		if rng.IntN(12) == 0 { // in the wrong place
+			op = pick[byte](rng, opReadFirst, opReadMiddle, opReadLast, opReadOnly)
+		}
 		d = c.draft(op, psn, n)
 	case r.Op == rc.OpAtomicWrite:
 		d = c.draft(opReadOnly, psn, 0)

@@ -23,6 +23,7 @@ type responder struct {
 	recv    *receive // held
 	saved   []resource
 	unsaid  int    // READs and atomics accepted in this batch and not answered yet
+	asked   bool   // a request arrived in this batch
 	owed    bool   // an ACK is owed in this batch,
 	owedFor uint32 // at least of this packet
 	done    []ack  // positions that an ACK may tell
@@ -33,7 +34,7 @@ func (s *responder) owe() { s.owed, s.owedFor = true, (s.psn+mask24)&mask24 }
 
 // newBatch forgets what is of one batch.
 func (s *responder) newBatch() {
-	s.owed, s.unsaid = false, 0
+	s.owed, s.asked, s.unsaid = false, false, 0
 	s.done = append(s.done[:0], ack{(s.psn + mask24) & mask24, s.msn})
 }
 
@@ -54,6 +55,7 @@ type resource struct {
 // request is §4.2.
 func (c *conn) request(p *packet) {
 	s := &c.resp
+	s.asked = true
 	if c.failed {
 		c.want.inError++
 		return

@@ -118,7 +118,7 @@ func (w *world) admissible(s *shot) bool {
 	case p.request():
 		return true
 	}
-	return c.resp.unsaid == 0 || c.req.sent == c.req.next
+	return !c.resp.asked || c.req.sent == c.req.next // else more may have been sent by now
 }
 
 // revive connects failed queue pairs anew, once they have been shot at some more.
@@ -126,8 +126,25 @@ func (w *world) revive() {
 	for _, c := range w.conns {
 		if c.failed && c.spent > w.rng.IntN(8) {
 			c.recycle()
+			c.busy()
 		}
 	}
+}
+
+// busy gives a new connection something to do.
+func (c *conn) busy() {
+	w := c.w
+	w.begin(false)
+	for range w.rng.IntN(4) {
+		if c.state == qp.RTS {
+			c.postSend()
+		}
+		if len(c.queue.list) < 8 {
+			c.postReceive()
+		}
+	}
+	w.settle()
+	w.compare()
 }
 
 // control is the application: it posts, connects, quiesces, revokes.
@@ -220,6 +237,9 @@ func (w *world) destroy(c *conn) {
 func (c *conn) postSend() {
 	w, rng, s := c.w, c.w.rng, &c.req
 	op := rc.Op(rng.IntN(int(rc.OpAtomicWrite) + 1))
+	if rng.IntN(4) == 0 {
+		op = rc.OpRead
+	}
 	if op.TakesRead() && s.depth == 0 {
 		op = rc.OpWrite
 	}

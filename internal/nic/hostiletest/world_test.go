@@ -1,6 +1,7 @@
 package hostiletest
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
@@ -321,18 +322,23 @@ func (w *world) begin(group bool) {
 
 // settle lets everything happen that can, late memory included.
 func (w *world) settle() {
-	w.poll()
-	if w.late.late.Pending() == 0 {
-		w.collect()
+	if w.poll(); w.finishLate() {
+		w.pass()
 		return
 	}
+	w.collect()
+}
+
+// finishLate lets late memory finish and reports whether time has passed by that.
+func (w *world) finishLate() (passed bool) {
 	for w.late.late.Pending() > 0 {
 		next := max(w.late.late.Next(), w.link.now())
 		w.link.advance(next)
 		w.late.late.Step(next)
 		w.poll()
+		passed = true
 	}
-	w.pass()
+	return passed
 }
 
 // pass lets so much time go by that every RNR timer has ended.
@@ -343,6 +349,7 @@ func (w *world) pass() {
 	w.link.advance(w.link.now().Add(time.Second))
 	w.late.late.Step(w.link.now())
 	w.poll()
+	w.finishLate()
 	w.collect()
 }
 
@@ -405,6 +412,9 @@ func (w *world) arrived(at int, rx *transport.Rx, b []byte) {
 	}
 	if why != 0 || c == nil {
 		w.t.Fatalf("host %d got a packet for nobody: %x", at, b)
+	}
+	if pad := b[len(b)-icrcLen-int(p.pad) : len(b)-icrcLen]; !bytes.Equal(pad, make([]byte, len(pad))) {
+		w.t.Fatalf("%v: sent pad bytes that are not 0: %x", c, b)
 	}
 	if p.request() {
 		c.observe(&p)
