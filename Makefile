@@ -95,6 +95,13 @@ bench-smoke: ## a few seconds of the loopback benchmark, without and with inject
 	$(GO) run ./cmd/hixl-bench --size 64,64KiB --duration 100ms --rounds 1
 	$(GO) run ./cmd/hixl-bench --size 64KiB --duration 100ms --rounds 1 --baseline none --loss 0.01 --reorder 0.01
 
+.PHONY: interop interop-smoke
+interop: ## the whole matrix against rdma_rxe in user-mode Linux; writes interop/INTEROP.md and report.json (root, Debian)
+	$(GO) run ./interop/cmd/interop -write
+
+interop-smoke: ## its short run against Debian's own kernel, emulated (root, Debian)
+	$(GO) run ./interop/cmd/interop -backend qemu -smoke
+
 .PHONY: tools
 tools: $(LINT) $(FUMPT) $(BENCHSTAT) ## build the pinned tools into .cache/bin
 

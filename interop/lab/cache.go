@@ -66,7 +66,7 @@ func (s *store) path(elem ...string) string {
 }
 
 func (s *store) say(format string, args ...any) {
-	fmt.Fprintf(s.log, "lab: "+format+"\n", args...)
+	_, _ = fmt.Fprintf(s.log, "lab: "+format+"\n", args...) // it is only said
 }
 
 // once makes a folder by fill unless it was completed before under the same key.

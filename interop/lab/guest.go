@@ -200,15 +200,9 @@ func (g *Guest) Addr(family int) netip.Addr {
 	return g.IPv4
 }
 
-// Ended reports whether the machine has stopped, by Kill or by itself.
-func (g *Guest) Ended() bool {
-	select {
-	case <-g.ended:
-		return true
-	default:
-		return false
-	}
-}
+// Ended is closed when the machine has stopped, by Kill or by itself. After
+// Restart there is a new one.
+func (g *Guest) Ended() <-chan struct{} { return g.ended }
 
 // Kill ends the machine at once and waits for it.
 func (g *Guest) Kill() {

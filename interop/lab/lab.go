@@ -62,15 +62,23 @@ func (o *Options) resolve(img *Image) error {
 	if o.Dir == "" {
 		o.Dir = filepath.Join(filepath.Dir(img.Initramfs), "consoles")
 	}
-	switch {
-	case !Inside():
+	if !Inside() {
 		return fmt.Errorf("%w: only inside the namespaces of Reexec", ErrBoot)
-	case o.Guests < 1 || o.Guests > MaxGuests:
-		return fmt.Errorf("%w: %d guests; 1 to %d are allowed", ErrBoot, o.Guests, MaxGuests)
-	case o.MTU < 576 || o.MTU > 9000:
-		return fmt.Errorf("%w: MTU %d; 576 to 9000 are allowed", ErrBoot, o.MTU)
+	}
+	if err := o.limits(); err != nil {
+		return err
 	}
 	return os.MkdirAll(o.Dir, 0o755)
+}
+
+func (o *Options) limits() error {
+	switch {
+	case o.Guests < 0 || o.Guests > MaxGuests:
+		return fmt.Errorf("%w: %d guests; 1 to %d are allowed", ErrBoot, o.Guests, MaxGuests)
+	case o.MTU != 0 && (o.MTU < 576 || o.MTU > 9000):
+		return fmt.Errorf("%w: MTU %d; 576 to 9000 are allowed", ErrBoot, o.MTU)
+	}
+	return nil
 }
 
 // Boot starts guests and returns when each of them answers. It may be called once

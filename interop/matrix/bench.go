@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/gohixl/hixl/interop/agent"
 	"github.com/gohixl/hixl/interop/bridge"
 	"github.com/gohixl/hixl/interop/lab"
+	"github.com/gohixl/hixl/interop/tshark"
 	"github.com/gohixl/hixl/interop/verbs"
 )
 
@@ -33,6 +33,10 @@ type Bench struct {
 	// Keep keeps the captures of cells that passed.
 	Keep bool
 
+	captures []string // not yet seen by tshark
+	packets  int      // in them
+	decoded  tshark.Result
+	failed   error                     // of tshark
 	commands map[string]bool           // of Hixl
 	serving  map[string]*agent.Process // verbs tools, by guest
 }
@@ -99,6 +103,15 @@ func (b *Bench) run(ctx context.Context, c *Cell, role Role, t *Traffic) (string
 	for _, r := range c.Drop {
 		b.Lab.Switch.Drop(r)
 	}
+	for _, g := range b.Lab.Guests {
+		go func(ended <-chan struct{}) {
+			select {
+			case <-ended:
+				cancel() // nobody would answer
+			case <-ctx.Done():
+			}
+		}(g.Ended())
+	}
 	detail, err := b.dispatch(ctx, c, role)
 	err = errors.Join(err, b.revive(ctx))
 	counts := b.Lab.Switch.Total()
@@ -124,8 +137,9 @@ func (b *Bench) run(ctx context.Context, c *Cell, role Role, t *Traffic) (string
 	if err == nil && counts.Overflow > 0 {
 		err = wrong("the bridge overflowed: %v", counts)
 	}
-	if err == nil && !b.Keep {
-		err = os.Remove(capture)
+	if bad == nil {
+		b.captures = append(b.captures, capture)
+		b.packets += traffic.Packets
 	}
 	return detail, err
 }
@@ -135,9 +149,16 @@ func (b *Bench) run(ctx context.Context, c *Cell, role Role, t *Traffic) (string
 func (b *Bench) revive(ctx context.Context) error {
 	var dead error
 	for _, g := range b.Lab.Guests {
-		if g.Ended() {
-			dead = errors.Join(dead, wrong("%s ended: %s", g.Name, g.Console(3)), g.Restart(context.WithoutCancel(ctx)))
+		select {
+		case <-g.Ended():
+		default:
+			continue
 		}
+		if p := b.serving[g.Name]; p != nil {
+			p.Kill() // nothing else tells of it
+			delete(b.serving, g.Name)
+		}
+		dead = errors.Join(dead, wrong("%s ended: %s", g.Name, g.Console(3)), g.Restart(context.WithoutCancel(ctx)))
 	}
 	return dead
 }

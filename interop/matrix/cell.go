@@ -110,11 +110,3 @@ func fill(line string, values map[string]string) string {
 	}
 	return line
 }
-
-// other is the role of the peer.
-func (r Role) other() Role {
-	if r == Server {
-		return Client
-	}
-	return Server
-}

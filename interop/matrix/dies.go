@@ -5,6 +5,7 @@ package matrix
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -80,6 +81,5 @@ func (b *Bench) weDie(ctx context.Context, nic *hixl.NIC, vc verbs.Case) (string
 	go b.atDeath(ctx, func() { _ = nic.Close() })                          // it is closed again, with a look
 	out, _ := b.Lab.Guests[0].Run(ctx, "verbs "+lab.Host4+" "+vc.String()) // it fails for want of our end
 	cancel()
-	<-served
-	return out.Stdout + out.Stderr, nil
+	return fmt.Sprint(out.Stdout, out.Stderr, "our end: ", <-served), nil
 }

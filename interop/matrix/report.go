@@ -23,7 +23,6 @@ type Report struct {
 	Date     time.Time
 	Outcomes []Outcome
 	NotRun   []string // cells for which something is missing, and what
-	Tshark   string   // what the comparison found
 }
 
 // Failed returns the outcomes that are not a pass.
@@ -68,9 +67,6 @@ func (r *Report) markdown() []byte {
 		resent += o.traffic.Resent
 	}
 	fmt.Fprintf(&b, "- Packets on the bridge: %d, every one with a right ICRC; %d of them sent again\n", packets, resent)
-	if r.Tshark != "" {
-		fmt.Fprintf(&b, "- tshark: %s\n", r.Tshark)
-	}
 	fmt.Fprintf(&b, "\nNot tried: hardware NICs, other software ones, networks with routers.\n")
 	for _, g := range r.groups() {
 		r.table(&b, g)

@@ -4,8 +4,8 @@ package matrix
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"regexp"
@@ -50,8 +50,14 @@ func (b *Bench) RunAll(ctx context.Context, cells []Cell, s Selection, tell func
 			o := b.Run(ctx, c, role)
 			r.Outcomes = append(r.Outcomes, o)
 			tell(o)
+			if b.packets >= tsharkBatch {
+				b.failed = errors.Join(b.failed, b.decode(ctx))
+			}
 		}
 	}
+	o := b.decodeRest(ctx)
+	r.Outcomes = append(r.Outcomes, o)
+	tell(o)
 	for _, command := range []string{"pingpong", "perf", "rping", "ucmatose"} {
 		if n := missing[command]; n > 0 {
 			r.NotRun = append(r.NotRun, fmt.Sprintf("%d cells: there is no command `hixl %s`", n, command))
@@ -109,13 +115,15 @@ func Boot(ctx context.Context, img *lab.Image, binary, dir string) (*Bench, erro
 	return &Bench{Lab: l, Hixl: binary, Dir: dir}, nil
 }
 
-// List writes the cells that are selected, a line each.
-func List(w io.Writer, s Selection) {
+// List returns the cells that are selected, each with its role, as text.
+func List(s Selection) []string {
+	var names []string
 	for _, c := range Table() {
 		for _, role := range c.roles() {
 			if s.takes(&c, role) {
-				fmt.Fprintf(w, "%s: %s [%s]\n", c.Group, c.Name, role)
+				names = append(names, fmt.Sprintf("%s: %s [%s]", c.Group, c.Name, role))
 			}
 		}
 	}
+	return names
 }

@@ -83,6 +83,7 @@ func (b *Bench) hosts(c *Cell, role Role) (server, client host) {
 		return ours, guest(0)
 	case Client:
 		return guest(0), ours
+	case None:
 	}
 	return guest(1), guest(0)
 }

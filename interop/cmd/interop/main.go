@@ -59,7 +59,9 @@ func run(o options) (int, error) {
 		s.Match = re
 	}
 	if o.list {
-		matrix.List(os.Stdout, s)
+		for _, name := range matrix.List(s) {
+			fmt.Println(name)
+		}
 		return 0, nil
 	}
 	if lab.Inside() {

@@ -1,0 +1,78 @@
+//go:build linux
+
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gohixl/hixl/interop/lab"
+)
+
+// HIXL_INTEROP runs the short matrix as Go tests, with the value as the backend:
+// uml or qemu. It needs root and Debian.
+const runEnv = "HIXL_INTEROP"
+
+func TestMain(m *testing.M) {
+	backend := lab.Backend(os.Getenv(runEnv))
+	if backend == "" || lab.Inside() {
+		os.Exit(m.Run())
+	}
+	code, err := prepareAndReexec(backend)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func prepareAndReexec(backend lab.Backend) (int, error) {
+	img, err := lab.Prepare(context.Background(), backend, os.Stderr)
+	if err != nil {
+		return 1, err
+	}
+	cmd := exec.Command("go", "build", "-o", testBinary(img), "github.com/gohixl/hixl/cmd/hixl")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("%w: %s", err, out)
+	}
+	return lab.Reexec()
+}
+
+func testBinary(img *lab.Image) string {
+	return filepath.Join(filepath.Dir(img.Initramfs), "hixl-test")
+}
+
+func TestSmoke(t *testing.T) {
+	backend := lab.Backend(os.Getenv(runEnv))
+	if backend == "" {
+		t.Skip("not asked for: " + runEnv + "=uml or =qemu")
+	}
+	img, err := lab.Load(backend)
+	require.NoError(t, err)
+	b, err := Boot(t.Context(), img, testBinary(img), t.TempDir())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Lab.Close()) }()
+	r := b.RunAll(t.Context(), Table(), Selection{Smoke: true}, func(o Outcome) {
+		t.Log(o)
+		if o.Status != Pass {
+			t.Errorf("%s [%s]: %s", o.Case, o.Role, o.Detail)
+		}
+	})
+	require.Greater(t, len(r.Outcomes), 10)
+	t.Run("a guest that ends is booted again", func(t *testing.T) {
+		b.Lab.Guests[0].Kill()
+		c := verbsCell("", "op=write", 4)
+		o := b.Run(t.Context(), &c, Client)
+		require.Equal(t, Fail, o.Status)
+		require.Contains(t, o.Detail, "vm1 ended")
+		o = b.Run(t.Context(), &c, Client)
+		require.Equal(t, Pass, o.Status, o.Detail)
+	})
+}

@@ -1,0 +1,55 @@
+//go:build linux
+
+package matrix
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gohixl/hixl/interop/lab"
+)
+
+func TestReport(t *testing.T) {
+	dir := t.TempDir()
+	r := &Report{
+		Image:  &lab.Image{Backend: lab.UML, Release: "6.1.1", Packages: map[string]string{"perftest": "4.5"}},
+		Commit: "abc", Host: "6.2", Date: time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC),
+		Outcomes: []Outcome{
+			{Case: "one", Role: Client, Peer: "rxe", Status: Pass, Detail: "fine", group: "First", traffic: Traffic{Packets: 10, Resent: 2}},
+			{Case: "one", Role: Server, Peer: "rxe", Status: Fail, Detail: "a | b", group: "First"},
+			{Case: "two", Role: None, Peer: "rxe", Status: Pass, group: "Second"},
+		},
+		NotRun: []string{"three"},
+	}
+	require.NoError(t, r.Write(dir))
+	require.Equal(t, r.Outcomes[1:2], r.Failed())
+
+	b, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	require.NoError(t, err)
+	var got []map[string]string
+	require.NoError(t, json.Unmarshal(b, &got))
+	require.Len(t, got, 3)
+	require.Equal(t, map[string]string{"case": "one", "role": "client", "peer": "rxe", "status": "pass", "detail": "fine"}, got[0])
+
+	text, err := os.ReadFile(filepath.Join(dir, "INTEROP.md"))
+	require.NoError(t, err)
+	for _, want := range []string{
+		"3 cells ran, 1 failed", "Date: 2026-03-04", "commit abc", "Linux 6.1.1", "perftest 4.5", "## First", "## Second", "- three",
+		"| one | pass | fail |  | client: 2 of 10 packets sent again server: a / b |", "| two |  |  | pass |  |",
+	} {
+		require.Contains(t, string(text), want)
+	}
+}
+
+func TestEmptyReport(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, (&Report{Image: &lab.Image{}}).Write(dir))
+	b, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	require.NoError(t, err)
+	require.Equal(t, "[]\n", string(b))
+}

@@ -1,0 +1,40 @@
+//go:build linux
+
+package matrix
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func recording(name string) string {
+	return filepath.Join("..", "..", "testdata", "pcaps", name+".pcap")
+}
+
+func TestInspect(t *testing.T) {
+	for name, want := range map[string]Traffic{
+		"rc-write":         {Packets: 6},
+		"loss-ack-write":   {Packets: 4, Resent: 1},
+		"loss-read-middle": {Packets: 9, Resent: 1},
+		"loss-read-req":    {Packets: 6, Resent: 1},
+		"rc-write-psnwrap": {Packets: 7},
+	} {
+		got, err := Inspect(recording(name))
+		require.NoError(t, err, name)
+		require.Equal(t, want, got, name)
+	}
+}
+
+func TestInspectFindsDamage(t *testing.T) {
+	b, err := os.ReadFile(recording("rc-write"))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "x.pcap")
+	b[len(b)-1] ^= 1 // of the last packet's ICRC
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	_, err = Inspect(path)
+	require.ErrorIs(t, err, ErrWrong)
+	require.ErrorContains(t, err, "wrong ICRC")
+}
