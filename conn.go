@@ -2,6 +2,7 @@ package hixl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/internal/nic"
 	"github.com/gohixl/hixl/qp"
+	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/cm"
 )
 
@@ -261,10 +263,14 @@ func (c *Conn) broken(e qp.Event) {
 
 // causeOf says in an error why a queue pair failed.
 func causeOf(e qp.Event) error {
-	if s := e.Cause.Status; s != cq.StatusSuccess {
+	switch s, syn := e.Cause.Status, e.Cause.Syndrome; {
+	case s != cq.StatusSuccess && s != cq.StatusFlushed:
 		return fmt.Errorf("%w (%d)", s.Sentinel(), uint8(s))
+	case syn.Kind() == roce.AckNAK:
+		return fmt.Errorf("the peer asked for what it may not: %v", syn)
+	default:
+		return errors.New("a completion queue was full, or memory failed")
 	}
-	return fmt.Errorf("the queue pair failed, %v", e.Cause.Syndrome)
 }
 
 // nicClosed: no event will follow.
