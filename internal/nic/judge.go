@@ -115,6 +115,7 @@ func (r *receiver) suspect(q *Queue, h *roce.Headers) {
 		return
 	}
 	r.nic.counters.rewritten.Add(1)
+	r.unlock() // a logger is the user's code
 	r.nic.log.Warn("every packet of a peer fails its ICRC: address or port translation (NAT) or a tunnel on the way rewrites headers, "+
 		"which RoCEv2 does not survive; connect the two addresses directly",
 		"peer", h.Src, "source port", h.SrcPort, "qpn", uint32(q.qpn), "packets", q.icrcBad)

@@ -2,6 +2,7 @@ package nic_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -161,6 +162,52 @@ func TestRewrittenPackets(t *testing.T) {
 	require.Equal(t, uint64(1), b.NIC.Stats().Rewritten)
 	require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("NAT")))
 	require.Contains(t, log.String(), a.NIC.Addr().String())
+}
+
+// A logger may ask the NIC for its counters, which takes the locks of queue pairs:
+// none is held when something is logged, however packets came before.
+func TestLoggerMayAskTheNIC(t *testing.T) {
+	asks := &asking{Handler: slog.DiscardHandler}
+	f := nictest.New(t, nictest.Config{Hosts: 2, Tune: func(_ int, c *nic.Config) { c.Logger = slog.New(asks) }})
+	good, _ := f.Pair(0, 1, nictest.PairConfig{})
+	bad, b := f.Pair(0, 1, nictest.PairConfig{})
+	asks.nic = b.NIC
+	f.Net.SetFilter(func(d *sim.Delivery) sim.Verdict {
+		var p roce.Packet
+		if p.Decode(d.Data) == nil && p.DestQP == b.QPN() {
+			d.Data[len(d.Data)-1] ^= 1
+		}
+		return sim.Verdict{}
+	})
+	for range 20 {
+		good.Post(qp.SendWR{Op: rc.OpWrite})
+		bad.Post(qp.SendWR{Op: rc.OpWrite})
+	}
+	f.Run(time.Second)
+	require.Equal(t, 1, asks.answered, "what is logged is logged under a lock that the NIC's counters need")
+}
+
+// asking is a log handler that asks a NIC for its counters.
+type asking struct {
+	slog.Handler
+	nic      *nic.NIC
+	answered int
+}
+
+func (a *asking) Enabled(context.Context, slog.Level) bool { return true }
+
+func (a *asking) Handle(context.Context, slog.Record) error {
+	done := make(chan struct{})
+	go func() {
+		a.nic.Stats()
+		close(done)
+	}()
+	select {
+	case <-done:
+		a.answered++
+	case <-time.After(5 * time.Second): // only when it is wrong
+	}
+	return nil
 }
 
 // ICRC checking can be switched off for laboratories (§2.5).
