@@ -141,7 +141,7 @@ func parseLocal(s string) (local, peer netip.Addr, err error) {
 }
 
 func (o *options) run(c *cobra.Command) error {
-	if o.json && o.csv {
+	if o.json && o.csv && !o.serve {
 		return &bench.FlagError{Flag: "csv", Given: "with --json", Allowed: "one of the two", Do: "leave one out"}
 	}
 	cfg, err := o.config(c)
@@ -168,10 +168,23 @@ func (o *options) run(c *cobra.Command) error {
 	}
 }
 
+// requesterFlags are the flags that say what is measured and how it is told,
+// which is not for --serve to choose.
+var requesterFlags = []string{
+	"op", "size", "qps", "depth", "mtu", "region", "duration", "rounds", "baseline", "json", "csv", "seed",
+	"loss", "reorder", "duplicate", "corrupt", "in-process", "peer",
+}
+
 // serveRemote is --serve.
 func (o *options) serveRemote(c *cobra.Command, cfg bench.Config) error {
-	if cfg.Peer != "" || cfg.InProcess || cfg.PeerLocal.IsValid() {
-		return &bench.FlagError{Flag: "serve", Given: "with --peer, --in-process or a second --local address", Allowed: "--serve with --listen and one --local", Do: "leave the others to the requester"}
+	const allowed = "--serve with --listen and one --local address"
+	for _, f := range requesterFlags {
+		if c.Flags().Changed(f) {
+			return &bench.FlagError{Flag: f, Given: "with --serve", Allowed: allowed, Do: "give it to the requester, hixl-bench --peer"}
+		}
+	}
+	if cfg.PeerLocal.IsValid() {
+		return &bench.FlagError{Flag: "local", Given: fmt.Sprintf("%q with --serve", o.local), Allowed: allowed, Do: "leave the second address out"}
 	}
 	return bench.Listen(c.Context(), o.listen, cfg.Local, func(s string) { fmt.Fprintln(os.Stderr, "hixl-bench:", s) })
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,7 +47,8 @@ func TestBadFlagsAreRefused(t *testing.T) {
 		{[]string{"--local", "127.0.0.9,127.0.0.9"}, "two different addresses"},
 		{[]string{"--json", "--csv"}, "--csv with --json: allowed: one of the two"},
 		{[]string{"--peer", "h", "--in-process"}, "allowed: one of the two"},
-		{[]string{"--serve", "--peer", "h"}, "--serve"},
+		{[]string{"--serve", "--peer", "h"}, "--peer with --serve: allowed: --serve with --listen"},
+		{[]string{"--serve", "--local", "127.0.0.1,127.0.0.2"}, `--local "127.0.0.1,127.0.0.2" with --serve`},
 		{[]string{"--listen", ":1"}, "only with --serve"},
 	} {
 		t.Run(c.args[0]+" "+c.args[len(c.args)-1], func(t *testing.T) {
@@ -62,6 +64,29 @@ func TestCommandLinesThatCannotBeRead(t *testing.T) {
 	for _, args := range [][]string{{"--nosuch"}, {"--duration", "soon"}, {"--rounds", "x"}, {"write"}} {
 		_, err := execute(t, args...)
 		require.ErrorIs(t, err, errUsage, args)
+	}
+}
+
+// What --serve does not use, it refuses.
+func TestServeRefusesTheRequestersFlags(t *testing.T) {
+	values := map[string]string{
+		"op": "read", "size": "64", "qps": "2", "depth": "2", "mtu": "1024", "region": "1MiB", "duration": "1s", "rounds": "2",
+		"baseline": "none", "json": "true", "csv": "true", "seed": "7", "loss": "0.1", "reorder": "0.1", "duplicate": "0.1",
+		"corrupt": "0.1", "in-process": "true", "peer": "h",
+	}
+	for f, v := range values {
+		_, err := execute(t, "--serve", "--"+f+"="+v)
+		require.ErrorIs(t, err, bench.ErrFlag, f)
+		require.ErrorContains(t, err, "--"+f+" with --serve")
+	}
+	help, err := execute(t, "--help")
+	require.NoError(t, err)
+	for _, m := range regexp.MustCompile(`(?m)^ +(?:-\w, | +)--([a-z-]+) `).FindAllStringSubmatch(help, -1) {
+		switch m[1] {
+		case "serve", "listen", "local", "help":
+		default:
+			require.Contains(t, values, m[1], "a flag that --serve neither uses nor refuses")
+		}
 	}
 }
 
