@@ -26,6 +26,10 @@ type Vec struct {
 //
 // Implementations are pointers (a Memory must be comparable: package atomic
 // keys its exclusion by it).
+//
+// A NIC calls WriteV and Atomic with a queue pair's lock held, so that operations
+// reach the memory in the order of their packets: they must not wait for other
+// work and must not call the NIC.
 type Memory interface {
 	// Size is the length in bytes. It never changes.
 	Size() uint64
