@@ -32,8 +32,12 @@ func portCheck(name string, addr netip.Addr, port uint16) Check {
 		c.Value = fmt.Sprintf("%s cannot be bound: %v", addr, err)
 		return c.needs(Unknown, "no NIC opens on this address", "give the host or container an address of this family")
 	}
-	owner, taken := portTaken(at)
+	owner, on, taken := portTaken(at)
 	if !taken {
+		return c
+	}
+	if addr.IsUnspecified() && on.IsValid() && !on.IsUnspecified() { // a NIC asks for one address, not for all
+		c.Value = fmt.Sprintf("%s is free but for %s, which %s has", at, on, owner)
 		return c
 	}
 	c.Value = fmt.Sprintf("%s is taken by %s", at, owner)
@@ -43,27 +47,27 @@ func portCheck(name string, addr netip.Addr, port uint16) Check {
 }
 
 // portTaken says whether somebody holds a port in a way that keeps others from
-// binding it, and who. It asks the system's tables where there are any, so
-// that no NIC which opens meanwhile finds the port taken by us; only what they
-// leave open is tried by binding.
-func portTaken(at netip.AddrPort) (owner string, taken bool) {
+// binding it, who, and on which address, as far as that is known. It asks the
+// system's tables where there are any, so that no NIC which opens meanwhile finds
+// the port taken by us; only what they leave open is tried by binding.
+func portTaken(at netip.AddrPort) (owner string, on netip.Addr, taken bool) {
 	holders, err := portHolders(at.Port())
 	try := err != nil
 	for _, h := range holders {
 		switch {
 		case sameFamily(h.addr, at.Addr()) && overlap(h.addr, at.Addr()):
-			return socketOwner(h.inode), true
+			return socketOwner(h.inode), h.addr, true
 		case h.addr == netip.IPv6Unspecified():
 			try = true // on all IPv4 addresses too, unless it asked not to be
 		}
 	}
 	if try && errors.Is(tryBind(at), syscall.EADDRINUSE) {
 		for _, h := range holders {
-			return socketOwner(h.inode), true
+			return socketOwner(h.inode), h.addr, true
 		}
-		return "another process", true
+		return "another process", on, true
 	}
-	return "", false
+	return "", on, false
 }
 
 func sameFamily(a, b netip.Addr) bool { return a.Is4() == b.Is4() }

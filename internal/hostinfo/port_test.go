@@ -22,6 +22,10 @@ func TestPortTakenAndFree(t *testing.T) {
 	require.Contains(t, c.Remedy, "rdma_rxe")
 	if runtime.GOOS == "linux" {
 		require.Contains(t, c.Value, "this process", "the owner is us")
+
+		c = portCheck("p", netip.IPv4Unspecified(), at.Port())
+		require.Equal(t, OK, c.State, "one address is taken, and no NIC opens on all")
+		require.Contains(t, c.Value, "free but for 127.0.0.1, which hostinfo.test")
 	}
 
 	require.NoError(t, conn.Close())
