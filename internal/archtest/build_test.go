@@ -33,9 +33,6 @@ func goTool(t *testing.T, env []string, args ...string) string {
 // A program that imports the root package compiles nothing that serves only
 // commands, metrics, eBPF or tests, whoever brings it in.
 func TestUserBuildIsLean(t *testing.T) {
-	if packages(sources(t))["."] == nil {
-		t.Skip("the root package is not there yet")
-	}
 	for _, imp := range strings.Fields(goTool(t, nil, "list", "-deps", ".")) {
 		assert.Falsef(t, isOrBelow(imp, userBuild...), "the root package pulls in %s", imp)
 	}
@@ -62,9 +59,7 @@ func TestBinariesAreStatic(t *testing.T) {
 			commands = append(commands, "./"+pkg)
 		}
 	}
-	if len(commands) == 0 {
-		t.Skip("no command is there yet")
-	}
+	require.NotEmpty(t, commands)
 	for _, arch := range strings.Split(*archs, ",") {
 		t.Run(arch, func(t *testing.T) {
 			dir := t.TempDir()

@@ -63,7 +63,7 @@ var graph = map[string][]string{
 // and all below it. Tests and packages named *test may import any module
 // listed here.
 var external = map[string][]string{
-	"golang.org/x/sys":                        {"device/*", "transport/*", "internal/nic", "internal/pages", "internal/pages", "internal/hostinfo", "bench", "cmd/*", "interop/*"},
+	"golang.org/x/sys":                        {"device/*", "transport/*", "internal/nic", "internal/pages", "internal/hostinfo", "bench", "cmd/*", "interop/*"},
 	"golang.org/x/sys/cpu":                    {"roce/internal/crc", "internal/hostinfo"}, // reads the processor's features at start, no I/O: which CRC kernel to run
 	"golang.org/x/term":                       {"bench", "cmd/*"},
 	"github.com/google/gopacket":              {"roce/layers", "internal/dump", "cmd/*"},
