@@ -31,21 +31,36 @@ func game(t *testing.T, n int, server, client Config) (s, c *side) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	s, c = new(side), new(side)
-	ready := make(chan struct{})
+	ready, done := make(chan struct{}), make(chan struct{})
 	server.Local = netip.AddrFrom4([4]byte{127, 94, byte(n), 2})
+	server.Port = freePort(t, server.Local)
+	client.Port = server.Port
 	server.Bind, server.Out = server.Local.String(), &s.out
 	server.Ready = func(net.Addr) { close(ready) }
 	var wg sync.WaitGroup
-	wg.Go(func() { s.res, s.err = Run(ctx, server) })
+	wg.Go(func() {
+		defer close(done)
+		s.res, s.err = Run(ctx, server)
+	})
 	select {
 	case <-ready:
-	case <-ctx.Done():
+	case <-done:
 		t.Fatal(s.err)
 	}
 	client.Local, client.Host, client.Out = netip.AddrFrom4([4]byte{127, 94, byte(n), 1}), server.Local.String(), &c.out
 	c.res, c.err = Run(ctx, client)
 	wg.Wait()
 	return s, c
+}
+
+// freePort returns a TCP port of addr that nobody listens on: whoever listens on
+// the default one of all addresses, such as hixl-bench --serve, is in nobody's way.
+func freePort(t *testing.T, addr netip.Addr) int {
+	t.Helper()
+	l, err := net.Listen("tcp", netip.AddrPortFrom(addr, 0).String())
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
 }
 
 func TestGames(t *testing.T) {
