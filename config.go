@@ -18,10 +18,11 @@ type Config struct {
 	// Address is a local address; IPv6 link-local ones need their zone. The zero
 	// value is 127.0.0.1. Not with Transport.
 	Address netip.Addr
-	// UDP sets up the sockets on Address.
+	// UDP sets up the sockets on Address. Not with Transport.
 	UDP udp.Config
 	// Transport carries the packets instead of sockets on Address. The NIC closes
-	// it.
+	// it; when OpenNIC fails, it is the caller's to close, which may be the second
+	// time.
 	Transport transport.Conn
 	// WrapTransport may put something around the transport: a tap, faults.
 	WrapTransport func(transport.Conn) transport.Conn
@@ -53,6 +54,8 @@ func (c *Config) open() (transport.Conn, error) {
 	switch {
 	case conn != nil && c.Address.IsValid():
 		return nil, &nic.ConfigError{Field: "Address", Value: c.Address, Allowed: "nothing, when Transport is given"}
+	case conn != nil && c.UDP != (udp.Config{}):
+		return nil, &nic.ConfigError{Field: "UDP", Value: fmt.Sprintf("%+v", c.UDP), Allowed: "nothing, when Transport is given"}
 	case conn == nil:
 		addr := c.Address
 		if !addr.IsValid() {

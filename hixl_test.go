@@ -17,6 +17,7 @@ import (
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/sim"
+	"github.com/gohixl/hixl/transport/udp"
 )
 
 const everything = hixl.LocalWrite | hixl.RemoteWrite | hixl.RemoteRead | hixl.RemoteAtomic
@@ -147,6 +148,7 @@ func TestOpenErrors(t *testing.T) {
 		{Address: netip.MustParseAddr("127.88.21.2"), MaxRegions: 1 << 20},
 		{Address: netip.MustParseAddr("127.88.21.2"), Events: -1},
 		{Address: netip.MustParseAddr("127.88.21.2"), Transport: host()},
+		{UDP: udp.Config{SourcePorts: 2}, Transport: host()},
 	} {
 		_, err := hixl.OpenNIC(cfg)
 		require.ErrorIs(t, err, hixl.ErrConfig)
