@@ -2,6 +2,7 @@ package hixl
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/gohixl/hixl/device/host"
 	"github.com/gohixl/hixl/mr"
@@ -18,7 +19,8 @@ func (pd *PD) Dealloc() error { return pd.pd.Dealloc() }
 
 // Register makes a region of b, which stays the application's and must not be
 // freed or unmapped by other means before Deregister. Atomics need addresses that
-// are 8-byte aligned.
+// are 8-byte aligned. The error is an *mr.RegisterError, or mr.ErrPDClosed after
+// Dealloc.
 func (pd *PD) Register(b []byte, access Access) (*Region, error) {
 	return pd.RegisterMemory(host.New(b), MemoryOptions{Access: access})
 }
@@ -26,7 +28,8 @@ func (pd *PD) Register(b []byte, access Access) (*Region, error) {
 // MemoryOptions choose what of a memory is registered, and how.
 type MemoryOptions = mr.Options
 
-// RegisterMemory makes a region of a range of any memory.
+// RegisterMemory makes a region of a range of any memory. The error is that of
+// Register, or device.ErrClosed.
 func (pd *PD) RegisterMemory(m Memory, o MemoryOptions) (*Region, error) {
 	r, err := pd.pd.Register(m, o)
 	if err != nil {
@@ -37,7 +40,8 @@ func (pd *PD) RegisterMemory(m Memory, o MemoryOptions) (*Region, error) {
 
 // Alloc maps size bytes of zeroed, page-aligned memory outside the Go heap and
 // registers them. Deregister, and Close of the NIC, unmap them: the slice that
-// Bytes gave must not be touched afterwards.
+// Bytes gave must not be touched afterwards. The error is [ErrClosed] after Close,
+// the system's when there is no memory, device.ErrSize, or that of Register.
 func (pd *PD) Alloc(size int, access Access) (*Region, error) {
 	m, err := host.Alloc(size)
 	if err != nil {
@@ -49,19 +53,42 @@ func (pd *PD) Alloc(size int, access Access) (*Region, error) {
 		return nil, err
 	}
 	r.owned = m
-	pd.nic.mu.Lock()
-	defer pd.nic.mu.Unlock()
-	if pd.nic.owned != nil {
-		pd.nic.owned[r] = struct{}{}
+	if !pd.nic.own(r) {
+		_ = r.Deregister(context.Background())
+		return nil, ErrClosed
 	}
 	return r, nil
 }
 
-// Region is a registered range of memory, see mr.Region for what it tells.
+// own makes the NIC unmap r's memory when it is closed, unless it is already.
+func (n *NIC) own(r *Region) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.owned == nil {
+		return false
+	}
+	n.owned[r] = struct{}{}
+	return true
+}
+
+// Region is a registered range of memory. Beside the methods here it has those of
+// [mr.Region]: Addr and RKey are what a peer needs to reach it, SGE names a part
+// of it in a work request, Bytes is the memory itself.
 type Region struct {
 	*mr.Region
-	pd    *PD
-	owned *host.Memory // to be unmapped
+	pd       *PD
+	owned    *host.Memory // to be unmapped
+	unmapped atomic.Bool
+}
+
+// Bytes is the direct view of the region's bytes, nil when the CPU cannot address
+// them, and after memory of [PD.Alloc] was unmapped. What it gave before must not
+// be touched then.
+func (r *Region) Bytes() []byte {
+	if r.unmapped.Load() {
+		return nil
+	}
+	return r.Region.Bytes()
 }
 
 // Deregister revokes the keys at once and waits until no byte of the region is
@@ -75,5 +102,6 @@ func (r *Region) Deregister(ctx context.Context) error {
 	n.mu.Lock()
 	delete(n.owned, r)
 	n.mu.Unlock()
+	r.unmapped.Store(true)
 	return r.owned.Close()
 }

@@ -152,9 +152,10 @@ func (n *NIC) ConnStats() ConnStats {
 // closeWait is how long Close waits for transfers of memory it is about to free.
 const closeWait = time.Second
 
-// Close ends connections and tells their peers, once, flushes all queue pairs, frees the address and the memory of [PD.Alloc],
-// and waits for the NIC's goroutines. Completion queues stay: what is in them can
-// be taken. Closing twice is fine.
+// Close ends connections and tells their peers, once, flushes all queue pairs,
+// frees the address and the memory of [PD.Alloc], and waits for the NIC's
+// goroutines. Completion queues stay: what is in them can be taken. Peers joined
+// by [QP.Connect] are not told, and find it silent. Closing twice is fine.
 func (n *NIC) Close() error {
 	n.mu.Lock()
 	owned, m := n.owned, n.cm

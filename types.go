@@ -3,6 +3,7 @@ package hixl
 import (
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/device"
+	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/internal/nic"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
@@ -12,49 +13,72 @@ import (
 	"github.com/gohixl/hixl/roce/wr"
 )
 
-// Names of the packages below that applications need.
+// Names of the packages below that applications need; there are their fields and
+// methods, which go doc shows by the name given here, such as
+// go doc github.com/gohixl/hixl/qp.SendWR.
 type (
-	// Access is a set of rights on a region, or of a peer.
+	// Access is a set of rights on a region, or of a peer: [LocalWrite] and so on,
+	// joined by |. See [mr.Access].
 	Access = mr.Access
-	// SGE names a range of a region in a work request.
+	// SGE names a range of a region in a work request: Addr, Length, LKey. See
+	// [mr.SGE]; [Region] makes one by its SGE method.
 	SGE = mr.SGE
-	// SendWR is a send work request.
+	// SendWR is a send work request, see [qp.SendWR]: ID, Op, Flags; SGE or Inline,
+	// the local memory; RemoteAddr and RKey, the peer's; Imm, InvKey; Compare and
+	// SwapAdd of atomics; To of datagrams. Without the flag [Signaled], or SignalAll
+	// of [QPConfig], success makes no completion.
 	SendWR = qp.SendWR
-	// Destination says where a datagram goes.
+	// Destination says where a datagram goes: Addr, QPN, QKey, TrafficClass,
+	// FlowLabel. See [wr.Destination].
 	Destination = wr.Destination
 	// Type is the service of a queue pair.
 	Type = qp.Type
-	// RecvWR is a receive work request.
+	// RecvWR is a receive work request: ID, and SGE where the next message goes. A
+	// WRITE with immediate takes one too, and none of its memory. See [qp.RecvWR].
 	RecvWR = qp.RecvWR
-	// Op is the operation of a SendWR.
+	// Op is the operation of a SendWR, [OpSend] and so on. See [rc.Op].
 	Op = rc.Op
-	// Flags modify a SendWR.
+	// Flags modify a SendWR: [Fence], [Signaled], [Solicited], [Inline]. See
+	// [rc.Flags].
 	Flags = rc.Flags
-	// Completion tells what became of a work request.
+	// Completion tells what became of a work request, see [cq.Completion]: WRID is
+	// the request's ID; its Err method is nil, or a *[StatusError]; ByteLen and Imm
+	// what was received.
 	Completion = cq.Completion
-	// Status is how a work request ended, with the verbs number.
+	// Status is how a work request ended, with the verbs number. See [cq.Status].
 	Status = cq.Status
-	// StatusError is a failed completion as an error.
+	// StatusError is a failed completion as an error, to test for with errors.Is
+	// and cq.ErrRemoteAccess, cq.ErrRetryExceeded and the others of package cq.
 	StatusError = cq.StatusError
-	// PostError says which work request of a list was refused.
+	// PostError says which work request of a list was refused, and why: Index, WRID,
+	// Err. See [qp.PostError].
 	PostError = qp.PostError
-	// Sink takes completions instead of a CQ.
+	// Sink takes completions instead of a CQ. See [cq.Sink] for what it may do.
 	Sink = cq.Sink
-	// State is the state of a queue pair.
+	// State is the state of a queue pair, [StateInit] and so on. See [qp.State].
 	State = qp.State
-	// Attr holds the attributes of a queue pair.
+	// Attr holds the attributes of a queue pair. See [qp.Attr].
 	Attr = qp.Attr
-	// AttrMask says which of them count.
+	// AttrMask says which of them count: qp.MaskState and so on. See [qp.AttrMask].
 	AttrMask = qp.AttrMask
-	// SRQ is a receive queue that several queue pairs take from.
+	// SRQ is a receive queue that several queue pairs take from. See [qp.SRQ].
 	SRQ = qp.SRQ
-	// Event is something that happened outside any work request.
+	// Event is something that happened outside any work request, such as a queue
+	// pair that a bad request of the peer has ended: Type, QPN, SRQ, Cause. See
+	// [qp.Event].
 	Event = qp.Event
-	// Stats counts what a NIC has seen.
+	// Stats counts what a NIC has seen: packets and bytes received and sent (RxPackets,
+	// TxBytes and so on), those dropped, by reason (Drops, indexed by [Drop]), RC with
+	// the sum over its queue pairs, Transport with what the sockets counted.
 	Stats = nic.Stats
-	// QPStats counts what a queue pair has seen.
+	// Drop is a reason to drop a packet. Its String names it.
+	Drop = nic.Drop
+	// Time is a moment on a stepped NIC's clock, in nanoseconds from a start of the
+	// owner's choice; 0 means never.
+	Time = mono.Time
+	// QPStats counts what a queue pair has seen. See [rc.Stats].
 	QPStats = rc.Stats
-	// Memory is a span of bytes that a region can be made of.
+	// Memory is a span of bytes that a region can be made of. See [device.Memory].
 	Memory = device.Memory
 	// QPN is a queue pair number.
 	QPN = roce.QPN
