@@ -133,10 +133,14 @@ func (q *QP) checkDestination(to *wr.Destination) error {
 }
 
 func sendAdvice(s State) string {
-	if s == RTR {
+	switch s {
+	case RTR:
 		return "move it to RTS first"
+	case Reset:
+		return "connect it first; one that was closed stays so, make another"
+	default:
+		return "connect it first"
 	}
-	return "connect it first"
 }
 
 func tooManySGE(n, limit int) error {

@@ -53,7 +53,7 @@ func (r *Request) Check(spans int) (uint64, error) {
 		return 0, &RequestError{r.Op, "message too long", n, MaxMessage}
 	}
 	if r.Op.Atomic() && n != 8 {
-		return 0, &RequestError{Op: r.Op, Reason: "its local buffer must have 8 bytes", Got: n, Max: 8}
+		return 0, &RequestError{Op: r.Op, Reason: fmt.Sprintf("its local buffer has %d bytes, allowed: 8", n)}
 	}
 	return n, nil
 }
