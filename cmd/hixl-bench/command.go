@@ -92,10 +92,10 @@ func (o *options) flags(c *cobra.Command) {
 	f.Float64Var(&o.cfg.Faults.Reorder, "reorder", 0, "probability that a packet is overtaken by later ones")
 	f.Float64Var(&o.cfg.Faults.Duplicate, "duplicate", 0, "probability that a packet arrives twice")
 	f.Float64Var(&o.cfg.Faults.Corrupt, "corrupt", 0, "probability that a bit of a packet is flipped")
-	f.StringVar(&o.local, "local", "", "RoCE address to use; two, separated by a comma, name the peer's as well (default 127.0.0.1,127.0.0.2)")
+	f.StringVar(&o.local, "local", "", "RoCE address to use; two, separated by a comma, name the peer's as well, which else is the next one (default 127.0.0.1,127.0.0.2; with --peer and --serve the one that reaches the other end)")
 	f.BoolVar(&o.cfg.InProcess, "in-process", false, "run the peer in this process")
 	f.StringVar(&o.cfg.Peer, "peer", "", "host or host:port where hixl-bench --serve runs")
-	f.BoolVar(&o.serve, "serve", false, "be the peer of a hixl-bench --peer elsewhere, until interrupted")
+	f.BoolVar(&o.serve, "serve", false, "be the peer of a hixl-bench --peer elsewhere, one at a time, until interrupted")
 	f.StringVar(&o.listen, "listen", fmt.Sprintf(":%d", bench.DefaultPort), "TCP address for --serve")
 }
 

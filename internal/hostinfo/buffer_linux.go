@@ -48,7 +48,7 @@ func (d *direction) check() Check {
 	if forced {
 		how = "by CAP_NET_ADMIN beyond"
 	}
-	c.Value = fmt.Sprintf("%s, %s net.core.%s = %s", size(got), how, d.limit, size(limit))
+	c.Value = fmt.Sprintf("%s as the kernel counts, half of it usable, %s net.core.%s = %s", size(got), how, d.limit, size(limit))
 	if got >= wantBuffer {
 		return c
 	}
