@@ -206,5 +206,6 @@ func TestLinkLocal(t *testing.T) {
 	require.Equal(t, a, slots[0].Src)
 	require.EqualValues(t, 2, slots[0].TOS)
 	require.Equal(t, b, slots[0].Dst)
-	require.Equal(t, []string{"link", "zone"}, []string{string(slots[0].Data), string(slots[1].Data)})
+	// The first of the first batch may be one of the lost.
+	require.ElementsMatch(t, []string{"link", "zone"}, []string{string(slots[0].Data), string(slots[1].Data)})
 }
