@@ -82,6 +82,7 @@ func (n *NIC) CreateCQ(capacity int) (*CQ, error) {
 	}
 	if !n.stepped {
 		q.SetProgress(n.nic.Progress)
+		q.SetPatience(n.nic.Patience)
 	}
 	return q, nil
 }

@@ -42,6 +42,7 @@ func (e *OverrunError) Unwrap() error { return ErrOverrun }
 // be called from any goroutine.
 type Queue struct {
 	progress atomic.Pointer[func() bool]
+	patience atomic.Pointer[func(int) bool]
 	events   chan struct{} // capacity 1; closed by Close
 	capacity int           // set once
 
@@ -175,6 +176,23 @@ func (q *Queue) SetProgress(fn func() (worked bool)) {
 		return
 	}
 	q.progress.Store(&fn)
+}
+
+// SetPatience sets a hook that a waiter calls, with no lock held, when there are
+// no completions and no progress, before it parks: with 0, 1, 2 and so on, until it
+// makes progress again. False lets it park. The hook may take the time that is
+// worth a wake-up, yielding the processor meanwhile. nil is none.
+func (q *Queue) SetPatience(fn func(try int) (again bool)) {
+	if fn == nil {
+		q.patience.Store(nil)
+		return
+	}
+	q.patience.Store(&fn)
+}
+
+func (q *Queue) patient(try int) bool {
+	fn := q.patience.Load()
+	return fn != nil && (*fn)(try)
 }
 
 func (q *Queue) makeProgress() bool {

@@ -11,7 +11,7 @@ func (q *Queue) Wait(ctx context.Context, out []Completion) (int, error) {
 	if len(out) == 0 {
 		return 0, ErrNoRoom
 	}
-	for {
+	for try := 0; ; {
 		n, err := q.take(out)
 		if n > 0 || err != nil {
 			return n, err
@@ -20,6 +20,11 @@ func (q *Queue) Wait(ctx context.Context, out []Completion) (int, error) {
 			return 0, err
 		}
 		if q.makeProgress() {
+			try = 0
+			continue
+		}
+		if q.patient(try) {
+			try++
 			continue
 		}
 		n, w, err := q.takeOrJoin(out)
@@ -32,6 +37,7 @@ func (q *Queue) Wait(ctx context.Context, out []Completion) (int, error) {
 		case <-ctx.Done():
 			q.abandon(w)
 		}
+		try = 0
 	}
 }
 

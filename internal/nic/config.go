@@ -52,6 +52,24 @@ func (e *ConfigError) Error() string {
 // Unwrap returns [ErrConfig].
 func (e *ConfigError) Unwrap() error { return ErrConfig }
 
+// Progress is how long whoever waits looks for packets before it parks. Looking,
+// it yields the processor to anybody else who wants it. An idle NIC parks in every
+// mode.
+type Progress uint8
+
+// The modes.
+const (
+	// Balanced looks for some 10 µs: about what a wake-up costs.
+	Balanced Progress = iota
+	// LowLatency looks for some 100 µs.
+	LowLatency
+	// LowCPU parks at once.
+	LowCPU
+)
+
+// tries is how often each mode looks.
+var tries = [...]int{Balanced: 40, LowLatency: 400, LowCPU: 0}
+
 // Config describes a NIC.
 type Config struct {
 	// Conn carries its packets; the NIC closes it.
@@ -74,6 +92,8 @@ type Config struct {
 	// NoICRCCheck accepts packets whatever their ICRC says: for laboratories that
 	// rewrite packets (§2.5). Packets sent are always sealed.
 	NoICRCCheck bool
+	// Progress chooses between latency and processor time.
+	Progress Progress
 	// Logger gets what an operator should know, rarely; nil is off.
 	Logger *slog.Logger
 }
@@ -99,6 +119,9 @@ func (c *Config) fill() error {
 	}
 	if c.Events < 1 {
 		return &ConfigError{"Events", c.Events, "1 or more"}
+	}
+	if int(c.Progress) >= len(tries) {
+		return &ConfigError{"Progress", c.Progress, "Balanced, LowLatency or LowCPU"}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

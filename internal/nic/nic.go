@@ -38,6 +38,9 @@ type NIC struct {
 	attached atomic.Pointer[attachment]
 	woken    atomic.Bool // the attached service is to be run
 	noTrains atomic.Bool
+	polls    atomic.Uint64 // by applications
+	resume   chan struct{} // capacity 1: an application stops looking
+	rested   uint64        // polls when the receive goroutine last looked; its own
 	closing  atomic.Bool
 	group    sync.WaitGroup
 
@@ -71,7 +74,7 @@ func Open(cfg Config) (*NIC, error) {
 	n := &NIC{
 		cfg: cfg, conn: cfg.Conn, local: cfg.Conn.LocalAddr(), clock: cfg.Clock, log: cfg.Logger,
 		table: table, qps: qps, events: qp.NewEventQueue(cfg.Events),
-		wake: make(chan struct{}, 1), quit: make(chan struct{}),
+		wake: make(chan struct{}, 1), resume: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
 	n.noTrains.Store(cfg.NoTrains)
 	n.rx = newReceiver(n)

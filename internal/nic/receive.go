@@ -40,6 +40,7 @@ type receiver struct {
 	vec    [1]device.Vec
 	from   qp.Arrival
 	loan   loan
+	bytes  uint64 // of the last batch
 }
 
 func newReceiver(n *NIC) *receiver {
@@ -67,6 +68,7 @@ func (r *receiver) poll(clock func() mono.Time) (int, error) {
 	}
 	r.unlock()
 	r.loan.end()
+	r.bytes = r.counts.bytes
 	r.counts.flush(&r.nic.counters)
 	r.send.flush(now, r.touched...)
 	clear(r.touched)
@@ -204,6 +206,7 @@ func (r *receiver) readsFirst(now mono.Time, q *Queue) {
 // run receives until the transport is closed.
 func (r *receiver) run() {
 	for {
+		r.nic.rest()
 		if err := r.nic.conn.WaitRead(); err != nil {
 			r.nic.stopped(err)
 			return
@@ -215,25 +218,29 @@ func (r *receiver) run() {
 	}
 }
 
+// bulk is the size of a batch, in bytes, that tells a transfer of data from an
+// exchange of messages.
+const bulk = 16 << 10
+
 // drainSocket handles batches until the transport has nothing.
 func (r *receiver) drainSocket() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for {
+	for try := 0; ; {
+		polls := r.nic.polls.Load()
 		n, err := r.poll(r.nic.clock)
-		if err != nil || n < len(r.slots) {
+		switch {
+		case err != nil:
 			return err
+		case n == len(r.slots):
+		case r.bytes > bulk:
+			return nil // what comes next is worth waiting for: batches pay
+		case n > 0:
+			try = 0
+		case r.nic.polls.Load() != polls || !r.nic.look(try):
+			return nil // an application looks itself, or it is time to park
+		default:
+			try++
 		}
 	}
-}
-
-// Progress handles one batch of packets if nobody else is receiving, and reports
-// whether there was one. It is the hook for completion queues.
-func (n *NIC) Progress() bool {
-	if !n.rx.mu.TryLock() {
-		return false
-	}
-	defer n.rx.mu.Unlock()
-	got, err := n.rx.poll(n.clock)
-	return got > 0 && err == nil
 }

@@ -17,8 +17,9 @@ type Conn struct {
 	scope uint32     // interface index for link-local IPv6 destinations
 	iface string
 	mtu   int
-	recv  *socket
-	lanes []*lane // by index of ports
+	recv  *descriptor
+	bell  bell
+	lanes []*descriptor // send only, by index of ports
 	ports ports
 	gro   bool
 	limit transport.Trains // what the kernel takes, while gso holds
@@ -73,6 +74,9 @@ func Open(addr netip.Addr, cfg Config) (*Conn, error) {
 
 func (c *Conn) openSockets(addr netip.Addr, cfg Config) error {
 	v6 := addr.Is6()
+	if err := c.bell.open(); err != nil {
+		return err
+	}
 	// No SO_REUSEPORT: a second owner of the address must fail.
 	recv, err := openSocket(netip.AddrPortFrom(addr, transport.Port), func(fd int) error {
 		if err := setOpts(fd, recvOpts(v6)); err != nil {
@@ -96,7 +100,7 @@ func (c *Conn) openSockets(addr netip.Addr, cfg Config) error {
 	}
 	for range cfg.SourcePorts {
 		err := openPort(func(port uint16) error {
-			s, err := openLane(netip.AddrPortFrom(addr, port), setup)
+			s, err := openSocket(netip.AddrPortFrom(addr, port), setup)
 			if err == nil {
 				c.lanes, c.ports = append(c.lanes, s), append(c.ports, port)
 			}
@@ -156,7 +160,7 @@ func (c *Conn) drops() uint32 {
 	const skMeminfoDrops = 8 // SK_MEMINFO_DROPS of linux/sock_diag.h
 	var info [skMeminfoDrops + 1]uint32
 	size := uint32(unsafe.Sizeof(info))
-	_ = c.recv.raw.Control(func(fd uintptr) {
+	_ = c.recv.control(func(fd uintptr) {
 		_, _, _ = unix.RawSyscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
 			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 	})
@@ -173,9 +177,11 @@ func (c *Conn) Close() error {
 }
 
 func (c *Conn) closeSockets() {
+	c.bell.ring() // so that readers let go
 	if c.recv != nil {
-		_ = c.recv.pc.Close() // an unconnected UDP socket has nothing left to fail
+		c.recv.close()
 	}
+	c.bell.close()
 	for _, l := range c.lanes {
 		l.close()
 	}

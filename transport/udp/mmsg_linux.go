@@ -28,12 +28,6 @@ func recvmmsg(fd uintptr, m []mmsghdr) (int, unix.Errno) {
 	return int(n), errno
 }
 
-// peek tells whether a datagram waits, without taking it.
-func peek(fd uintptr) unix.Errno {
-	_, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, fd, 0, 0, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
-	return errno
-}
-
 // portBE stores a port in network order, whatever the host's is.
 func portBE(p *uint16, v uint16) {
 	b := (*[2]byte)(unsafe.Pointer(p))

@@ -30,8 +30,9 @@ type reader struct {
 	want  int // messages to ask for
 	got   int
 	errno unix.Errno
-	try   func(fd uintptr)      // one receive
-	until func(fd uintptr) bool // receive; false to wait for more
+	try   func(fd uintptr) // one receive
+	park  func(fd uintptr) // wait for a datagram or the bell
+	fds   [2]unix.PollFd
 }
 
 func (c *Conn) newReader() *reader {
@@ -44,9 +45,10 @@ func (c *Conn) newReader() *reader {
 		h.Control = &r.ctl[i][0]
 	}
 	r.try = func(fd uintptr) { r.receive(fd) }
-	r.until = func(fd uintptr) bool {
-		r.receive(fd)
-		return r.errno != unix.EAGAIN
+	r.park = func(fd uintptr) {
+		r.fds[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+		r.fds[1] = unix.PollFd{Fd: int32(c.bell.fd), Events: unix.POLLIN}
+		_, _ = unix.Poll(r.fds[:], -1) // a signal ends it early, which does no harm
 	}
 	return r
 }
@@ -90,16 +92,15 @@ func (c *Conn) ReadBatch(b []transport.Rx, wait bool) (int, error) {
 		if err := r.prepare(b); err != nil {
 			return 0, err
 		}
-		var err error
-		if wait {
-			err = c.recv.raw.Read(r.until)
-		} else {
-			// Not Read: that would queue behind a goroutine that waits in it.
-			err = c.recv.raw.Control(r.try)
-		}
+		err := c.recv.control(r.try)
 		switch {
-		case err != nil || r.errno == unix.EBADF:
-			return 0, net.ErrClosed
+		case err != nil:
+			return 0, err
+		case r.errno == unix.EAGAIN && wait:
+			if err := c.parkReader(r); err != nil {
+				return 0, err
+			}
+			continue
 		case r.errno == unix.EAGAIN:
 			return 0, nil
 		case r.errno != 0:
@@ -188,14 +189,20 @@ func parseControl(b []byte, s *transport.Rx) {
 
 // WaitRead waits for a datagram without taking it.
 func (c *Conn) WaitRead() error {
-	err := c.recv.raw.Read(waitPeek)
-	if err != nil {
+	r := c.readers.get()
+	defer c.readers.put(r)
+	return c.parkReader(r)
+}
+
+func (c *Conn) parkReader(r *reader) error {
+	if err := c.recv.control(r.park); err != nil {
+		return err
+	}
+	if c.closed.Load() {
 		return net.ErrClosed
 	}
 	return nil
 }
-
-func waitPeek(fd uintptr) bool { return peek(fd) != unix.EAGAIN }
 
 // Release does nothing: slots are the caller's own.
 func (c *Conn) Release([]transport.Rx) {}

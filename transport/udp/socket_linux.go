@@ -9,14 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket is one unconnected UDP socket.
-type socket struct {
-	pc  *net.UDPConn
-	raw syscall.RawConn
-}
-
-// openSocket binds a socket and sets it up before that.
-func openSocket(addr netip.AddrPort, setup func(fd int) error) (*socket, error) {
+// listen binds a socket and sets it up before that.
+func listen(addr netip.AddrPort, setup func(fd int) error) (*net.UDPConn, error) {
 	network := "udp4"
 	if addr.Addr().Is6() {
 		network = "udp6" // with IPV6_V6ONLY
@@ -32,9 +26,7 @@ func openSocket(addr netip.AddrPort, setup func(fd int) error) (*socket, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &socket{pc: pc.(*net.UDPConn)}
-	s.raw, err = s.pc.SyscallConn()
-	return s, err
+	return pc.(*net.UDPConn), nil
 }
 
 // setOpts sets integer options in order and stops at the first that fails.
@@ -86,11 +78,4 @@ func dropAll(fd int) error {
 	ret0 := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 0}
 	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
 		&unix.SockFprog{Len: 1, Filter: &ret0})
-}
-
-// getInt reads an integer option of an open socket, 0 when that fails.
-func (s *socket) getInt(level, name int) int {
-	v := 0
-	_ = s.raw.Control(func(fd uintptr) { v, _ = unix.GetsockoptInt(int(fd), level, name) })
-	return v
 }

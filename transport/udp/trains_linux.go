@@ -21,23 +21,23 @@ const (
 // probeTrains finds out whether the kernel sends trains, and of how many
 // packets, on a socket of its own that talks to itself.
 func (c *Conn) probeTrains(addr netip.Addr) {
-	s, err := openSocket(netip.AddrPortFrom(addr, 0), func(fd int) error {
+	s, err := listen(netip.AddrPortFrom(addr, 0), func(fd int) error {
 		// An older kernel does not know the option.
 		return unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 1)
 	})
 	if err != nil {
 		return
 	}
-	defer s.pc.Close()
+	defer s.Close()
 	c.limit = transport.Trains{MaxSegments: fewSegments, MaxBytes: trainBytes4}
 	if addr.Is6() {
 		c.limit.MaxBytes = trainBytes6
 	}
-	to := s.pc.LocalAddr()
-	_ = s.pc.SetWriteDeadline(time.Now().Add(time.Second))
-	if _, err := s.pc.WriteTo(make([]byte, manySegments), to); err == nil {
+	to := s.LocalAddr()
+	_ = s.SetWriteDeadline(time.Now().Add(time.Second))
+	if _, err := s.WriteTo(make([]byte, manySegments), to); err == nil {
 		c.limit.MaxSegments = manySegments
-	} else if _, err := s.pc.WriteTo(make([]byte, 2), to); err != nil {
+	} else if _, err := s.WriteTo(make([]byte, 2), to); err != nil {
 		return
 	}
 	c.gso.Store(true)

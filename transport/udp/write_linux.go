@@ -161,7 +161,7 @@ func appendControl(b []byte, level, kind int32, size int, v uint32) []byte {
 }
 
 // send sends the prepared messages, b being where they came from.
-func (s *sender) send(l *lane, b []transport.Tx) (int, error) {
+func (s *sender) send(l *descriptor, b []transport.Tx) (int, error) {
 	c := s.conn
 	s.from, s.to = 0, len(b)
 	tries := 0

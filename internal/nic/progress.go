@@ -1,0 +1,64 @@
+package nic
+
+import (
+	"runtime"
+	"time"
+)
+
+// Progress handles one batch of packets if nobody else is receiving, and reports
+// whether there was one. It is the hook for completion queues.
+func (n *NIC) Progress() bool {
+	n.polls.Add(1)
+	if !n.rx.mu.TryLock() {
+		return false
+	}
+	defer n.rx.mu.Unlock()
+	got, err := n.rx.poll(n.clock)
+	return got > 0 && err == nil
+}
+
+// Patience lets a waiter look again, try times so far, rather than park. It yields
+// first, to goroutines of this process and to other processes: two that spin on
+// one processor would wait for each other's whole time slices.
+func (n *NIC) Patience(try int) bool {
+	if n.look(try) {
+		return true
+	}
+	select {
+	case n.resume <- struct{}{}:
+	default:
+	}
+	return false
+}
+
+func (n *NIC) look(try int) bool {
+	if try >= tries[n.cfg.Progress] {
+		return false
+	}
+	runtime.Gosched()
+	yield()
+	return true
+}
+
+// restFor is how long the receive goroutine leaves the transport to an
+// application that was just looking there itself.
+const restFor = 100 * time.Microsecond
+
+// rest returns when no application looks for packets any more. Waiting for them as
+// well would cost a wake-up each, on a processor that the application or its peer
+// could use.
+func (n *NIC) rest() {
+	for polls := n.polls.Load(); polls != n.rested; polls = n.polls.Load() {
+		n.rested = polls
+		timer := time.NewTimer(restFor)
+		select {
+		case <-timer.C:
+			continue
+		case <-n.resume:
+			n.rested = n.polls.Load()
+		case <-n.quit:
+		}
+		timer.Stop()
+		return
+	}
+}
