@@ -12,8 +12,8 @@ import (
 
 const recordings = "../../testdata/pcaps/"
 
-// hixl runs the command line and returns what it said.
-func hixl(t *testing.T, stdin []byte, args ...string) (code int, stdout, stderr string) {
+// execute runs the command line and returns what it said.
+func execute(t *testing.T, stdin []byte, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = run(args, bytes.NewReader(stdin), &out, &errs)
@@ -25,28 +25,28 @@ func TestDump(t *testing.T) {
 	require.NoError(t, err)
 	counts := "packets=6 roce=6 icrc_ok=6 icrc_bad=0 malformed=0\n"
 
-	code, out, errs := hixl(t, nil, "dump", recordings+"rc-read.pcap")
+	code, out, errs := execute(t, nil, "dump", recordings+"rc-read.pcap")
 	require.Zero(t, code, errs)
 	require.True(t, strings.HasSuffix(out, "\n"+counts), out)
 	require.Equal(t, 7, strings.Count(out, "\n"))
 	require.Empty(t, errs)
 
-	code, piped, _ := hixl(t, good, "dump", "-")
+	code, piped, _ := execute(t, good, "dump", "-")
 	require.Zero(t, code)
 	require.Equal(t, out, piped)
 
-	code, out, _ = hixl(t, good, "dump", "--json", "-")
+	code, out, _ = execute(t, good, "dump", "--json", "-")
 	require.Zero(t, code)
 	require.True(t, strings.HasSuffix(out, "\n"+`{"packets":6,"roce":6,"icrc_ok":6,"icrc_bad":0,"malformed":0}`+"\n"), out)
 
 	bad := bytes.Clone(good)
 	bad[len(bad)-1] ^= 1
-	code, out, errs = hixl(t, bad, "dump", "-")
+	code, out, errs = execute(t, bad, "dump", "-")
 	require.Equal(t, exitBad, code)
 	require.True(t, strings.HasSuffix(out, "packets=6 roce=6 icrc_ok=5 icrc_bad=1 malformed=0\n"), out)
 	require.Empty(t, errs, "the output says it")
 
-	code, out, errs = hixl(t, good[:len(good)-1], "dump", "-")
+	code, out, errs = execute(t, good[:len(good)-1], "dump", "-")
 	require.Equal(t, exitError, code)
 	require.True(t, strings.HasSuffix(out, "packets=5 roce=5 icrc_ok=5 icrc_bad=0 malformed=0\n"), out)
 	require.Contains(t, errs, "hixl: dump -: capture is cut off")
@@ -68,7 +68,7 @@ func TestDumpErrors(t *testing.T) {
 		"empty capture":  {[]string{"dump", empty(t)}, "has only 0 bytes"},
 		"not our format": {[]string{"dump", recordings + "README.txt"}, "give a pcap or pcapng file"},
 	} {
-		code, out, errs := hixl(t, nil, c.args...)
+		code, out, errs := execute(t, nil, c.args...)
 		require.Equal(t, exitError, code, name)
 		require.Empty(t, out, name)
 		require.True(t, strings.HasPrefix(errs, "hixl: "), name)

@@ -1,5 +1,6 @@
-// Command hixl is the tool beside the library: it decodes captures and tells
-// what a host offers.
+// Command hixl is the tool beside the library: it decodes captures, tells what a
+// host offers, and is the counterpart of the stock RDMA tools, to run against them
+// or against itself.
 package main
 
 import (
@@ -7,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+
+	"github.com/gohixl/hixl/internal/tools"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -33,7 +37,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case errors.As(err, &status):
 		return status.code
 	}
-	fmt.Fprintf(stderr, "hixl: %v\n", err)
+	_, _ = fmt.Fprintf(stderr, "hixl: %s\n", strings.TrimPrefix(err.Error(), "hixl: "))
+	if errors.Is(err, tools.ErrData) {
+		return exitBad
+	}
 	return exitError
 }
 

@@ -5,11 +5,13 @@ import "github.com/spf13/cobra"
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "hixl",
-		Short:         "RDMA over UDP in user space: look at packets and hosts",
+		Short:         "RDMA over UDP in user space: look at packets and hosts, and the counterparts of the RDMA tools",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.AddCommand(newDumpCommand())
 	root.AddCommand(newInfoCommand())
+	root.AddCommand(newPingpongCommand())
+	root.AddCommand(newPerfCommand())
 	return root
 }

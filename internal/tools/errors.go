@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 )
@@ -71,6 +72,9 @@ func (e *DataError) Unwrap() error { return ErrData }
 // CompareBytes returns a *[DataError] for the first byte in which got differs
 // from want, or nil. Both have one length.
 func CompareBytes(where string, got, want []byte) error {
+	if bytes.Equal(got, want) {
+		return nil
+	}
 	for i, b := range got {
 		if b != want[i] {
 			return &DataError{Where: where, Problem: fmt.Sprintf("byte %d of %d is %#02x, not %#02x", i, len(got), b, want[i])}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gohixl/hixl/internal/tools"
+)
+
+// commonFlags adds the flags that all counterparts of RDMA tools share.
+func commonFlags(c *cobra.Command, o *tools.Common, local *string, port int) {
+	f := c.Flags()
+	f.IntVarP(&o.Port, "port", "p", port, "server's port")
+	f.StringVar(local, "local", "", "address of this side's NIC (default: the one the connection to the peer has here)")
+	f.DurationVar(&o.Patience, "patience", tools.DefaultPatience, "give up a peer that is silent for so long")
+	f.BoolVar(&o.NoTrains, "no-trains", false, "send each packet by itself, no segmentation by the kernel")
+	f.SortFlags = false
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+	})
+	c.SetFlagErrorFunc(flagError)
+}
+
+// bindFlag adds the flag of servers that wait on TCP.
+func bindFlag(c *cobra.Command, o *tools.Common) {
+	c.Flags().StringVar(&o.Bind, "bind", "", "server: listen on this address only (default: all)")
+}
+
+// setLocal reads the value of --local.
+func setLocal(o *tools.Common, local string) error {
+	if local == "" {
+		return nil
+	}
+	a, err := netip.ParseAddr(local)
+	if err != nil {
+		return &tools.OptionError{Option: "--local", Value: local, Allowed: "an IP address of this host, such as 10.0.0.1 or fe80::1%eth0"}
+	}
+	o.Local = a.Unmap()
+	return nil
+}
+
+// flagError adds the flags there are to what is wrong with one.
+func flagError(c *cobra.Command, err error) error {
+	var known []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Shorthand != "" {
+			known = append(known, "-"+f.Shorthand+"/--"+f.Name)
+		} else {
+			known = append(known, "--"+f.Name)
+		}
+	})
+	return fmt.Errorf("%s: %w; it knows %s (see %s --help)", c.CommandPath(), err, strings.Join(known, " "), c.CommandPath())
+}
+
+// idle is a flag of an original that has nothing to act on here. It is taken, so
+// that command lines can be reused, and a note says so.
+type idle struct{ flag, why string }
+
+// note tells about the idle flags that were given.
+func noteIdle(c *cobra.Command, flags []idle) {
+	for _, i := range flags {
+		if f := c.Flags().Lookup(i.flag); f != nil && f.Changed {
+			_, _ = fmt.Fprintf(c.ErrOrStderr(), "note: -%s has no effect: %s\n", f.Shorthand, i.why)
+		}
+	}
+}
+
+// hostArg takes the one argument of a client, the server.
+func hostArg(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return fmt.Errorf("%s takes one host at most, and got %q: %s", c.CommandPath(), args, what)
+		}
+		return nil
+	}
+}
