@@ -69,6 +69,9 @@ func TestDial(t *testing.T) {
 		"IPv4": {"127.93.0.1", "127.93.0.2"}, "IPv6 with itself": {"::1", "::1"}, "IPv4 with itself": {"127.93.0.3", "127.93.0.3"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if addr[0] == "::1" {
+				needIPv6(t)
+			}
 			a := newHost(t, at(addr[0]))
 			b := a
 			if addr[1] != addr[0] {

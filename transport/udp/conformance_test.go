@@ -2,6 +2,7 @@ package udp
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -53,6 +54,11 @@ func TestConformanceWithoutTrains(t *testing.T) {
 }
 
 func TestConformance6(t *testing.T) {
+	probe, err := net.ListenPacket("udp6", "[::1]:0")
+	if err != nil {
+		t.Skipf("needs IPv6 on loopback: %v", err)
+	}
+	require.NoError(t, probe.Close())
 	transporttest.Run(t, func(t *testing.T) (transport.Conn, transport.Conn) {
 		c := open(t, addr6, Config{})
 		return c, c
