@@ -175,8 +175,11 @@ func perftest(test string, family int, options ...string) Cell {
 		flags = strings.Join(kept, " ")
 	}
 	ours := strings.ReplaceAll(flags, "-A ", "--atomic-type ")
-	lines := withPeer
+	theirs, lines := flags, withPeer
 	if strings.Contains(flags, "-R") {
+		if family == 6 {
+			theirs += " --ipv6"
+		}
 		lines = func(line string) Ends { return Ends{Server: line, Client: line + " {peer}"} }
 	}
 	ready := "tcp"
@@ -189,7 +192,7 @@ func perftest(test string, family int, options ...string) Cell {
 	says := `(?m)^ *\d+ +\d+` + figure + figure
 	return toolCell("perftest", strings.TrimSpace("ib_"+test+" "+flags), family, Tool{
 		Needs: "perf", Ready: ready, Says: says,
-		Theirs: lines("ib_" + test + " -d rxe0 -x {gid} -F " + flags),
+		Theirs: lines("ib_" + test + " -d rxe0 -x {gid} -F " + theirs),
 		Ours:   lines(ourLine("perf", test+" "+ours)),
 	})
 }

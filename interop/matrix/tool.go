@@ -120,10 +120,12 @@ func (b *Bench) awaitServer(ctx context.Context, c *Cell, at host, server progra
 	case c.Tool.Ready == "cm":
 		check = "rdma resource show cm_id | grep -q LISTEN"
 	}
-	return await(ctx, func() bool {
+	ended := false
+	err := await(ctx, func() bool {
 		select {
 		case <-server.Done():
-			return true // the client will complain
+			ended = true
+			return true
 		default:
 		}
 		if at.guest == nil {
@@ -132,6 +134,10 @@ func (b *Bench) awaitServer(ctx context.Context, c *Cell, at host, server progra
 		_, err := at.guest.Run(ctx, check)
 		return err == nil
 	})
+	if ended {
+		return wrong("the server has ended")
+	}
+	return err
 }
 
 // judge looks at how a program ended and at what it said.
