@@ -47,11 +47,12 @@ func (w *window) lost(una, hi uint64) {
 }
 
 // Bounds of the timeout that is derived from the round trip. The lower one is
-// above the wake-up times of a loaded host; a peer takes the early duplicates
-// that a short timeout makes (§3.12).
+// above the time for which a loaded host may leave a peer without a processor;
+// what arrives late all the same makes early duplicates, which a peer takes
+// (§3.12).
 const (
-	minTimeout       = 4 * time.Millisecond
-	firstTimeout     = 16 * time.Millisecond // before anything was measured
+	minTimeout       = 12 * time.Millisecond
+	firstTimeout     = 20 * time.Millisecond // before anything was measured
 	rttFactor        = 8
 	maxBackoff       = 6 // doublings
 	probesPerTimeout = 4
