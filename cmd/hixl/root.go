@@ -13,5 +13,7 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(newInfoCommand())
 	root.AddCommand(newPingpongCommand())
 	root.AddCommand(newPerfCommand())
+	root.AddCommand(newRpingCommand())
+	root.AddCommand(newUcmatoseCommand())
 	return root
 }

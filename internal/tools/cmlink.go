@@ -2,12 +2,10 @@ package tools
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/gohixl/hixl"
-	"github.com/gohixl/hixl/cq"
 )
 
 // CMLink carries the messages of an exchange as SENDs over a connection of the
@@ -124,18 +122,8 @@ func (l *CMLink) Await(ctx context.Context, step string, b []byte) error {
 }
 
 // next waits for a completion.
-func (l *CMLink) next(ctx context.Context) (wc hixl.Completion, err error) {
-	var wcs [1]hixl.Completion
-	if _, err := l.cq.Wait(ctx, wcs[:]); err != nil {
-		return wc, Cause(ctx, err)
-	}
-	if err := wcs[0].Err(); err != nil {
-		if errors.Is(err, cq.ErrFlushed) {
-			return wc, errors.Join(errors.New("the connection has ended"), l.conn.Err())
-		}
-		return wc, err
-	}
-	return wcs[0], nil
+func (l *CMLink) next(ctx context.Context) (hixl.Completion, error) {
+	return Next(ctx, l.cq, l.conn)
 }
 
 func (l *CMLink) failed(step, problem string, err error) error {

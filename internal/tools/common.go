@@ -98,3 +98,11 @@ func (c *Common) OpenNIC(fallback netip.Addr, mtu int) (*hixl.NIC, error) {
 	}
 	return hixl.OpenNIC(cfg)
 }
+
+// Progress counts the peer's packets that brought something new, for a watch: not
+// what is sent again without end to a receiver that has nothing posted.
+func Progress(n *hixl.NIC) uint64 {
+	s := n.Stats()
+	idle := s.RC.RNRsReceived + s.RC.RNRsSent + s.RC.Duplicates + s.RC.OutOfSequence + s.RC.StaleResponses
+	return s.RxPackets - idle
+}

@@ -16,6 +16,8 @@ var (
 	ErrSilent = errors.New("tools: the peer is silent")
 	// ErrData: everything ran to its end, and what arrived is not what was sent.
 	ErrData = errors.New("tools: wrong data")
+	// ErrEnded: the connection ended before what was waited for.
+	ErrEnded = errors.New("tools: the connection has ended")
 )
 
 // OptionError says which option cannot work, and what can. It unwraps to

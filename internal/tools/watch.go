@@ -3,6 +3,8 @@ package tools
 import (
 	"context"
 	"time"
+
+	"github.com/gohixl/hixl"
 )
 
 // Bounds of how often a watch looks.
@@ -27,10 +29,10 @@ func Watch(ctx context.Context, patience time.Duration, progress func() uint64) 
 	return ctx, func() { cancel(nil); <-done }
 }
 
-// Linger waits until progress has returned the same number for a while, or ctx
-// ends: the time in which a peer whose last ACK was lost asks for it again.
-func Linger(ctx context.Context, while time.Duration, progress func() uint64) {
-	quiet(ctx, while, progress)
+// Linger waits until nothing at all has come for a while, or ctx ends: the time in
+// which a peer whose last ACK was lost asks for it again.
+func Linger(ctx context.Context, while time.Duration, n *hixl.NIC) {
+	quiet(ctx, while, func() uint64 { return n.Stats().RxPackets })
 }
 
 // quiet reports whether progress stood still for a while before ctx ended.

@@ -119,7 +119,7 @@ func (e *engine) untilEnd(ctx context.Context, ended <-chan error) (context.Cont
 		case <-ctx.Done():
 		case err := <-ended:
 			if err == nil {
-				tools.Linger(ctx, grace, e.d.progress)
+				tools.Linger(ctx, grace, e.d.nic)
 				err = errEnded
 			}
 			cancel(err)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"time"
 
 	"github.com/gohixl/hixl"
@@ -37,7 +35,6 @@ func (s *session) runOverCM(ctx context.Context) error {
 	}
 	p := &cmPlug{}
 	if s.cfg.Client() {
-		p.address = net.JoinHostPort(s.cfg.Host, strconv.Itoa(s.cfg.Port))
 		p.control, err = p.dialControl(ctx, s, end)
 	} else {
 		p.control, err = p.acceptControl(ctx, s, end)
@@ -54,16 +51,13 @@ func (s *session) runOverCM(ctx context.Context) error {
 
 // cmPlug connects by the connection manager.
 type cmPlug struct {
-	address  string         // the client's server
-	listener *hixl.Listener // the server's
+	listener *hixl.Listener // of a server
 	control  *tools.CMLink
 	conns    []*hixl.Conn
 }
 
 func (p *cmPlug) dialControl(ctx context.Context, s *session, end *tools.CMLinkEnd) (*tools.CMLink, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Patience)
-	defer cancel()
-	c, err := s.dev.nic.Dial(ctx, p.address, hixl.DialOptions{
+	c, err := s.cfg.DialCM(ctx, s.dev.nic, hixl.DialOptions{
 		QPConfig: end.QPConfig(s.dev.pd), Receives: end.Receives(), Connect: s.cmOptions(hixl.None),
 	})
 	if err != nil {
@@ -73,15 +67,12 @@ func (p *cmPlug) dialControl(ctx context.Context, s *session, end *tools.CMLinkE
 }
 
 func (p *cmPlug) acceptControl(ctx context.Context, s *session, end *tools.CMLinkEnd) (*tools.CMLink, error) {
-	l, err := s.dev.nic.Listen(ctx, ":"+strconv.Itoa(s.cfg.Port), hixl.ListenConfig{Backlog: s.cfg.QPs + 1})
+	s.cfg.Printf("%s", waiting)
+	l, err := s.cfg.ListenCM(ctx, s.dev.nic, s.cfg.QPs+1)
 	if err != nil {
 		return nil, err
 	}
 	p.listener = l
-	s.cfg.Printf("%s", waiting)
-	if s.cfg.Ready != nil {
-		s.cfg.Ready(net.UDPAddrFromAddrPort(l.Addr()))
-	}
 	c, err := p.accept(ctx, hixl.AcceptOptions{QPConfig: end.QPConfig(s.dev.pd), Receives: end.Receives(), Connect: s.cmOptions(hixl.None)})
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -150,7 +141,7 @@ func (p *cmPlug) connect(ctx context.Context, s *session) (*hixl.Conn, error) {
 		return p.accept(ctx, hixl.AcceptOptions{QPConfig: cfg, Connect: s.cmOptions(reads)})
 	}
 	for try := 1; ; try++ {
-		c, err := s.dev.nic.Dial(ctx, p.address, hixl.DialOptions{QPConfig: cfg, Connect: s.cmOptions(reads)})
+		c, err := s.cfg.DialCM(ctx, s.dev.nic, hixl.DialOptions{QPConfig: cfg, Connect: s.cmOptions(reads)})
 		if err == nil || try == dialTries || !errors.Is(err, hixl.ErrRejected) {
 			return c, err
 		}
@@ -172,7 +163,7 @@ const farewell = 5 * time.Second
 // the one of the exchange.
 func (p *cmPlug) leave(ctx context.Context, s *session, word bool) error {
 	if !word {
-		tools.Linger(ctx, 4*67*time.Millisecond, s.dev.progress) // for a peer that asks for a lost ACK again
+		tools.Linger(ctx, 4*67*time.Millisecond, s.dev.nic) // for a peer that asks for a lost ACK again
 	}
 	ctx, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()

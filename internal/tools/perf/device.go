@@ -153,7 +153,7 @@ func (d *device) connect(c *Config, mtu int, theirs []dest) error {
 }
 
 // progress is what watches look at: packets of the peer that were taken.
-func (d *device) progress() uint64 { return d.nic.Stats().RxPackets }
+func (d *device) progress() uint64 { return tools.Progress(d.nic) }
 
 // retransmitted sums the packets sent again.
 func (d *device) retransmitted() (n uint64) {

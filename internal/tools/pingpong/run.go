@@ -71,11 +71,11 @@ func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 }
 
 // rxPackets is what the watches look at.
-func (p *player) rxPackets() uint64 { return p.nic.Stats().RxPackets }
+func (p *player) progress() uint64 { return tools.Progress(p.nic) }
 
 // play runs the traffic and waits until the peer has all it needs.
 func (p *player) play(ctx context.Context) (*Result, error) {
-	watched, stop := tools.Watch(ctx, p.cfg.Patience, p.rxPackets)
+	watched, stop := tools.Watch(ctx, p.cfg.Patience, p.progress)
 	defer stop()
 	start := time.Now()
 	if err := p.loop(watched); err != nil {
@@ -83,7 +83,7 @@ func (p *player) play(ctx context.Context) (*Result, error) {
 	}
 	res := &Result{Size: p.cfg.Size, Iters: p.cfg.Iters, Elapsed: time.Since(start)}
 	if p.cfg.Service == hixl.RC {
-		tools.Linger(ctx, lingering, p.rxPackets)
+		tools.Linger(ctx, lingering, p.nic)
 		res.Retransmitted = p.qp.Stats().Retransmitted
 	}
 	return res, nil

@@ -1,6 +1,3 @@
-// Package toolstest plays the recorded exchanges of the stock tools to the tests
-// of their counterparts: it takes the TCP messages out of a capture, and is the
-// peer that says its part and hears ours.
 package toolstest
 
 import (

@@ -1,0 +1,51 @@
+package toolstest
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gohixl/hixl/internal/tools"
+)
+
+// End is what one end of a run printed and returned.
+type End[R any] struct {
+	Out bytes.Buffer
+	Res *R
+	Err error
+}
+
+// Pair runs a server on 127.94.n.2 and a client on 127.94.n.1, and waits for both.
+// run makes an end's Config of the Common it is given and runs it.
+func Pair[R any](
+	t *testing.T, n int, patience time.Duration, run func(context.Context, tools.Common) (*R, error),
+) (server, client *End[R]) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	server, client = new(End[R]), new(End[R])
+	at := netip.AddrFrom4([4]byte{127, 94, byte(n), 2})
+	ready := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		server.Res, server.Err = run(ctx, tools.Common{
+			Local: at, Bind: at.String(), Patience: patience, Out: &server.Out, Ready: func(net.Addr) { close(ready) },
+		})
+	})
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		require.NoError(t, ctx.Err(), "the server is not ready")
+	}
+	client.Res, client.Err = run(ctx, tools.Common{
+		Local: netip.AddrFrom4([4]byte{127, 94, byte(n), 1}), Host: at.String(), Patience: patience, Out: &client.Out,
+	})
+	wg.Wait()
+	return server, client
+}
