@@ -47,6 +47,15 @@ func Prepare(ctx context.Context, b Backend, log io.Writer) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	var img *Image
+	err = s.exclusively(func() error {
+		img, err = s.prepare(ctx, b)
+		return err
+	})
+	return img, err
+}
+
+func (s *store) prepare(ctx context.Context, b Backend) (*Image, error) {
 	host := hostPackages
 	if b == QEMU {
 		host = append(append([]string(nil), host...), emulator...)
@@ -89,11 +98,15 @@ func (i *Image) addKernel(ctx context.Context, s *store, root *archive) error {
 
 // save writes the image's files.
 func (i *Image) save(s *store, root *archive) error {
-	f, err := os.Create(i.Initramfs)
+	// Another run may be booting from the old one.
+	f, err := os.Create(i.Initramfs + ".new")
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(root.write(f), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), i.Initramfs); err != nil {
 		return err
 	}
 	b, err := json.MarshalIndent(i, "", "  ")

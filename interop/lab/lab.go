@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -32,7 +31,7 @@ const (
 type Options struct {
 	Guests int    // 1 to MaxGuests, default 2
 	MTU    int    // of the network in bytes, 576 to 9000, default DefaultMTU
-	Dir    string // for the guests' consoles, default a folder beside the image
+	Dir    string // for the guests' consoles; see [Image.Claim]
 }
 
 // Lab is a running lab: guests, and this host, on a switch.
@@ -52,15 +51,12 @@ type Lab struct {
 // ErrBoot is what failures to start a lab unwrap to.
 var ErrBoot = errors.New("lab: boot")
 
-func (o *Options) resolve(img *Image) error {
+func (o *Options) resolve() error {
 	if o.Guests == 0 {
 		o.Guests = 2
 	}
 	if o.MTU == 0 {
 		o.MTU = DefaultMTU
-	}
-	if o.Dir == "" {
-		o.Dir = filepath.Join(filepath.Dir(img.Initramfs), "consoles")
 	}
 	if !Inside() {
 		return fmt.Errorf("%w: only inside the namespaces of Reexec", ErrBoot)
@@ -75,6 +71,8 @@ func (o *Options) limits() error {
 	switch {
 	case o.Guests < 0 || o.Guests > MaxGuests:
 		return fmt.Errorf("%w: %d guests; 1 to %d are allowed", ErrBoot, o.Guests, MaxGuests)
+	case o.Dir == "":
+		return fmt.Errorf("%w: no folder for consoles", ErrBoot)
 	case o.MTU != 0 && (o.MTU < 576 || o.MTU > 9000):
 		return fmt.Errorf("%w: MTU %d; 576 to 9000 are allowed", ErrBoot, o.MTU)
 	}
@@ -84,7 +82,7 @@ func (o *Options) limits() error {
 // Boot starts guests and returns when each of them answers. It may be called once
 // in a process.
 func Boot(ctx context.Context, img *Image, o Options) (*Lab, error) {
-	if err := o.resolve(img); err != nil {
+	if err := o.resolve(); err != nil {
 		return nil, err
 	}
 	start := time.Now()

@@ -156,9 +156,25 @@ func TestRefusals(t *testing.T) {
 	_, err = Boot(context.Background(), &Image{Initramfs: filepath.Join(t.TempDir(), "x")}, Options{})
 	require.ErrorIs(t, err, ErrBoot)
 	require.False(t, Inside())
-	for _, o := range []Options{{Guests: -1}, {Guests: MaxGuests + 1}, {MTU: 100}, {MTU: 100000}} {
+	for _, o := range []Options{{}, {Dir: "x", Guests: -1}, {Dir: "x", Guests: MaxGuests + 1}, {Dir: "x", MTU: 100}, {Dir: "x", MTU: 100000}} {
 		require.ErrorIs(t, o.limits(), ErrBoot)
 	}
+}
+
+func TestClaim(t *testing.T) {
+	img := &Image{Initramfs: filepath.Join(t.TempDir(), "initramfs")}
+	one, err := img.Claim()
+	require.NoError(t, err)
+	two, err := img.Claim()
+	require.NoError(t, err)
+	require.NotEqual(t, one, two, "nobody is thrown out")
+	require.DirExists(t, one)
+	for range maxRuns - 2 {
+		_, err = img.Claim()
+		require.NoError(t, err)
+	}
+	_, err = img.Claim()
+	require.ErrorIs(t, err, ErrSetup)
 }
 
 func TestLastLines(t *testing.T) {

@@ -69,7 +69,7 @@ func (b *Bench) Run(ctx context.Context, c *Cell, role Role) Outcome {
 	o.Detail = detail
 	if err != nil {
 		o.Status = Fail
-		o.Detail = err.Error()
+		o.Detail = brief(err.Error())
 		if detail != "" {
 			o.Detail += " (" + detail + ")"
 		}

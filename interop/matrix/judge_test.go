@@ -67,7 +67,7 @@ func TestJudgeTool(t *testing.T) {
 	require.NoError(t, (&Tool{Fails: true}).judge("client", "REJ", failed, `REJ`))
 	require.ErrorIs(t, (&Tool{Fails: true}).judge("client", "REJ", nil, `REJ`), ErrWrong)
 	require.Equal(t, "10 iters", result("took: 10  iters\nin", `\d+\s+iters`))
-	require.Len(t, brief(strings.Repeat("x ", 1000)), 303)
+	require.Len(t, brief(strings.Repeat("x ", 1000)), 405)
 }
 
 func TestJudgeTrains(t *testing.T) {

@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +22,11 @@ func TestMain(m *testing.M) {
 	if backend == "" || lab.Inside() {
 		os.Exit(m.Run())
 	}
-	code, err := prepareAndReexec(backend)
+	code := 1
+	_, err := Prepare(context.Background(), backend, os.Stderr)
+	if err == nil {
+		code, err = lab.Reexec()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
@@ -32,31 +34,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func prepareAndReexec(backend lab.Backend) (int, error) {
-	img, err := lab.Prepare(context.Background(), backend, os.Stderr)
-	if err != nil {
-		return 1, err
-	}
-	cmd := exec.Command("go", "build", "-o", testBinary(img), "github.com/gohixl/hixl/cmd/hixl")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("%w: %s", err, out)
-	}
-	return lab.Reexec()
-}
-
-func testBinary(img *lab.Image) string {
-	return filepath.Join(filepath.Dir(img.Initramfs), "hixl-test")
-}
-
 func TestSmoke(t *testing.T) {
 	backend := lab.Backend(os.Getenv(runEnv))
 	if backend == "" {
 		t.Skip("not asked for: " + runEnv + "=uml or =qemu")
 	}
-	img, err := lab.Load(backend)
-	require.NoError(t, err)
-	b, err := Boot(t.Context(), img, testBinary(img), t.TempDir())
+	b, err := Boot(t.Context(), backend)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Lab.Close()) }()
 	r := b.RunAll(t.Context(), Table(), Selection{Smoke: true}, func(o Outcome) {

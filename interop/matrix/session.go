@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -106,13 +108,42 @@ func (o Outcome) String() string {
 // Guests is how many guests the matrix needs.
 const Guests = 2
 
-// Boot boots a lab for the matrix and makes the bench.
-func Boot(ctx context.Context, img *lab.Image, binary, dir string) (*Bench, error) {
-	l, err := lab.Boot(ctx, img, lab.Options{Guests: Guests})
+// dirEnv tells the process in the lab's namespaces which folder is its own.
+const dirEnv = "HIXL_INTEROP_DIR"
+
+// Prepare makes the image of a backend, a folder for the run and in it the binary
+// under test, for Boot in the process that [lab.Reexec] starts.
+func Prepare(ctx context.Context, backend lab.Backend, log io.Writer) (*lab.Image, error) {
+	img, err := lab.Prepare(ctx, backend, log)
 	if err != nil {
 		return nil, err
 	}
-	return &Bench{Lab: l, Hixl: binary, Dir: dir}, nil
+	dir, err := img.Claim()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, binary), "github.com/gohixl/hixl/cmd/hixl")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building hixl: %w: %s", err, out)
+	}
+	return img, os.Setenv(dirEnv, dir)
+}
+
+const binary = "hixl"
+
+// Boot boots a lab for the matrix and makes the bench.
+func Boot(ctx context.Context, backend lab.Backend) (*Bench, error) {
+	img, err := lab.Load(backend)
+	if err != nil {
+		return nil, err
+	}
+	dir := os.Getenv(dirEnv)
+	l, err := lab.Boot(ctx, img, lab.Options{Guests: Guests, Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	return &Bench{Lab: l, Hixl: filepath.Join(dir, binary), Dir: dir}, nil
 }
 
 // List returns the cells that are selected, each with its role, as text.

@@ -113,8 +113,6 @@ func gidIndex(family int) string {
 func (b *Bench) awaitServer(ctx context.Context, c *Cell, at host, server program) error {
 	check := listening(toolPort)
 	switch {
-	case c.Tool.Ready == "none":
-		return nil
 	case c.Tool.Ready == "cm" && at.guest == nil:
 		check = "grep -q ':12B7 ' /proc/net/udp /proc/net/udp6" // port 4791
 	case c.Tool.Ready == "cm":
@@ -164,12 +162,12 @@ func result(said, pattern string) string {
 	return strings.Join(strings.Fields(found), " ")
 }
 
-// brief is the end of an output in one line.
+// brief is an output in one line, begin and end if it is long.
 func brief(s string) string {
-	const most = 300
+	const most = 200 // of either
 	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > most {
-		s = "..." + s[len(s)-most:]
+	if len(s) > 2*most {
+		s = s[:most] + " ... " + s[len(s)-most:]
 	}
 	return s
 }

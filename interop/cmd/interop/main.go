@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
@@ -79,36 +78,19 @@ func run(o options) (int, error) {
 // prepare makes what the run needs, while there still is a network.
 func prepare(ctx context.Context, o options) error {
 	start := time.Now()
-	img, err := lab.Prepare(ctx, lab.Backend(o.backend), os.Stderr)
+	img, err := matrix.Prepare(ctx, lab.Backend(o.backend), os.Stderr)
 	if err != nil {
 		return err
-	}
-	dir := filepath.Dir(img.Initramfs)
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary(dir), "github.com/gohixl/hixl/cmd/hixl")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building hixl: %w: %s", err, out)
 	}
 	fmt.Printf("prepared in %.1f s: %s, Linux %s\n", time.Since(start).Seconds(), img.Backend, img.Release)
 	return nil
 }
 
-func binary(dir string) string { return filepath.Join(dir, "hixl") }
-
 // inside runs the cells.
 func inside(o options, s matrix.Selection) (int, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	img, err := lab.Load(lab.Backend(o.backend))
-	if err != nil {
-		return 1, err
-	}
-	dir := filepath.Dir(img.Initramfs)
-	captures := filepath.Join(dir, "captures")
-	if err := errors.Join(os.RemoveAll(captures), os.MkdirAll(captures, 0o755)); err != nil {
-		return 1, err
-	}
-	b, err := matrix.Boot(ctx, img, binary(dir), captures)
+	b, err := matrix.Boot(ctx, lab.Backend(o.backend))
 	if err != nil {
 		return 1, err
 	}
@@ -124,10 +106,11 @@ func inside(o options, s matrix.Selection) (int, error) {
 		fmt.Println("FAILED:", f)
 	}
 	fmt.Printf("%d cells, %d failed, in %.0f s\n", len(r.Outcomes), len(failed), time.Since(start).Seconds())
-	out := dir
+	out := b.Dir
 	if o.write {
-		out = filepath.Join(dir, "..", "..", "interop")
+		out = filepath.Join(filepath.Dir(b.Lab.Image.Initramfs), "..", "..", "interop")
 	}
+	fmt.Println("report, and captures of what failed:", out, b.Dir)
 	if err := errors.Join(r.Write(out), b.Lab.Close(), ctx.Err()); err != nil {
 		return 1, err
 	}
