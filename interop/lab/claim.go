@@ -50,7 +50,7 @@ func (s *store) exclusively(f func() error) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }() // which unlocks
 	if err := unix.Flock(fd, unix.LOCK_EX); err != nil {
 		return err
 	}
