@@ -199,10 +199,10 @@ func (r *receiver) settle() {
 		if e.receive {
 			r.finish(&e)
 		} else if e.outcome != wr.Done {
-			r.u.Fail(cq.StatusLocalProtection)
+			r.u.fail(cq.StatusLocalProtection)
 		}
 	}
-	if r.u.failed && r.pend.Len() == 0 && r.holds {
+	if r.u.Failed() && r.pend.Len() == 0 && r.holds {
 		r.holds = false
 		r.u.complete(&cq.Completion{WRID: r.recv.ID, Opcode: cq.OpRecv, Status: cq.StatusFlushed})
 	}
@@ -211,13 +211,13 @@ func (r *receiver) settle() {
 // finish completes a receive.
 func (r *receiver) finish(e *placement) {
 	switch {
-	case r.u.failed:
+	case r.u.Failed():
 		e.wc.Status, e.wc.Flags = cq.StatusFlushed, 0
 	case e.outcome != wr.Done:
 		e.wc.Status, e.wc.Flags = cq.StatusLocalProtection, 0
 	}
 	r.u.complete(&e.wc)
 	if e.wc.Status != cq.StatusSuccess {
-		r.u.Fail(e.wc.Status)
+		r.u.fail(e.wc.Status)
 	}
 }

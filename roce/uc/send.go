@@ -6,25 +6,20 @@ import (
 	"github.com/gohixl/hixl/roce/wr"
 )
 
-// sender numbers and emits request packets. Requests before cur have been
-// emitted and wait only for their payload to be read.
+// sender numbers and emits request packets.
 type sender struct {
-	q        wr.SendQueue
-	cur      uint64 // the request being emitted
-	packet   uint64 // which of its packets comes next
+	wr.Emitter
+	packet   uint64 // of the current request, which comes next
 	next     uint64 // sequence number of that packet
 	started  bool
 	quiesced bool
-
-	failIndex  uint64 // the request that failed, if failStatus is not success
-	failStatus cq.Status
 }
 
 // Post takes a work request, or returns [wr.ErrSendQueueFull] or a
 // *[wr.RequestError] and then has taken nothing. In the error state it completes
 // flushed.
 func (u *UC) Post(r *wr.Request) error {
-	q := &u.send.q
+	q := &u.send
 	if q.Full() {
 		return wr.ErrSendQueueFull
 	}
@@ -37,8 +32,8 @@ func (u *UC) Post(r *wr.Request) error {
 	}
 	w := q.Push(r)
 	w.Length, w.NPSN = uint32(n), wr.Packets(n, u.mtu)
-	if u.failed {
-		u.send.retire(u)
+	if u.Failed() {
+		u.retire()
 	}
 	return nil
 }
@@ -46,7 +41,7 @@ func (u *UC) Post(r *wr.Request) error {
 // HasOutput reports whether Drain gives a packet.
 func (u *UC) HasOutput() bool {
 	s := &u.send
-	return s.started && !u.failed && s.cur < s.q.Tail && (!s.quiesced || s.packet > 0)
+	return s.started && s.Current() != nil && (!s.quiesced || s.packet > 0)
 }
 
 // Drain appends the packets that may leave and reports whether it stopped only
@@ -58,14 +53,14 @@ func (u *UC) Drain(b *wr.Batch) (more bool) {
 		if !b.Room() {
 			return true
 		}
-		w := s.q.At(s.cur)
+		w := s.Current()
 		u.emit(b, w, s.packet)
 		s.next++
 		s.packet++
 		if s.packet == uint64(w.NPSN) {
 			s.packet = 0
-			s.cur++
-			s.retire(u)
+			s.Left()
+			u.retire()
 		}
 	}
 	return false
@@ -81,21 +76,9 @@ func (u *UC) emit(b *wr.Batch, w *wr.WQE, i uint64) {
 		RETH: roce.RETH{VA: w.RemoteAddr, RKey: w.RKey, Len: w.Length}, Imm: w.Imm,
 	}
 	off, n := w.Payload(i, u.mtu)
-	o := b.Add(p, int(n))
-	switch {
-	case n == 0:
-	case w.IsInline:
-		o.Inline = w.Inline[off : off+n]
-	default:
-		b.Gather(o, w.Spans, off, n)
-		o.Token = u.send.cur | tokenBit
-		w.Busy++
-	}
+	u.send.Attach(b, b.Add(p, int(n)), off, n)
 	u.stats.Requests++
 }
-
-// tokenBit keeps tokens from being 0, which means that there is none.
-const tokenBit = 1 << 63
 
 // opcodeAt is the opcode of packet i of a message (§1.9): that of RC in the UC
 // class.
@@ -104,49 +87,13 @@ func opcodeAt(w *wr.WQE, i uint64, last bool) roce.Opcode {
 	return op | roce.Opcode(roce.UC)<<5
 }
 
-// fetched notes that a payload of request i has been read, or could not be.
-func (s *sender) fetched(u *UC, i uint64, o wr.Outcome) {
-	if !s.q.Has(i) || s.q.At(i).Busy == 0 {
-		return
-	}
-	s.q.At(i).Busy--
-	if o != wr.Done && !u.failed {
-		s.failIndex, s.failStatus = i, cq.StatusLocalQPOperation
-		if o == wr.Revoked {
-			s.failStatus = cq.StatusLocalProtection
-		}
-		u.Fail(s.failStatus)
-		return
-	}
-	s.retire(u)
-}
-
-// retire completes, in order, what has left, and in the error state everything
-// whose payload is not being read.
-func (s *sender) retire(u *UC) {
-	for s.q.Head < s.q.Tail && s.q.At(s.q.Head).Busy == 0 {
-		status := cq.StatusSuccess
-		switch {
-		case s.failStatus != cq.StatusSuccess && s.q.Head == s.failIndex:
-			status = s.failStatus
-		case s.q.Head < s.cur:
-		case u.failed:
-			status = cq.StatusFlushed
-		default:
-			return
-		}
-		s.complete(u, status)
-	}
-}
-
-func (s *sender) complete(u *UC, status cq.Status) {
-	w := s.q.At(s.q.Head)
-	if w.Flags&wr.Signaled != 0 || status != cq.StatusSuccess {
+// retire gives the completions of what has left, in order, and in the error state
+// of everything whose payload is not being read.
+func (u *UC) retire() {
+	for w, status := u.send.Retire(); w != nil; w, status = u.send.Retire() {
 		u.complete(&cq.Completion{
 			WRID: w.ID, Status: status, Opcode: w.Op.Completion(), ByteLen: w.Length,
 			RemoteAddr: w.RemoteAddr, RKey: w.RKey,
 		})
 	}
-	s.q.Pop()
-	s.cur = max(s.cur, s.q.Head)
 }

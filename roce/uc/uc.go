@@ -58,7 +58,6 @@ type UC struct {
 	send sender
 	recv receiver
 
-	failed  bool
 	status  cq.Status
 	pending []cq.Completion
 }
@@ -70,7 +69,7 @@ func New(cfg Config) *UC {
 	if u.pkey == 0 {
 		u.pkey = 0xFFFF
 	}
-	u.send.q.Init(cfg.SendQueue, max(cfg.MaxSendSGE, 1))
+	u.send.Init(cfg.SendQueue, max(cfg.MaxSendSGE, 1))
 	u.recv.init(u, &cfg)
 	return u
 }
@@ -84,7 +83,7 @@ func (u *UC) StartSend(first roce.PSN) {
 // returns what is to be done with memory for it.
 func (u *UC) Accept(p *roce.Packet) wr.Work {
 	switch {
-	case u.failed:
+	case u.Failed():
 		u.stats.DroppedInError++
 	case p.Opcode.Transport() != roce.UC || wr.TraitsOf(p.Opcode) == 0:
 		u.stats.DroppedOpcode++
@@ -99,7 +98,12 @@ func (u *UC) Commit(token uint64, o wr.Outcome) { u.recv.committed(token, o) }
 
 // Fetched reports that a packet's payload has been read, or could not be: that
 // fails its request. It must follow every packet that has a token.
-func (u *UC) Fetched(token uint64, o wr.Outcome) { u.send.fetched(u, token&^tokenBit, o) }
+func (u *UC) Fetched(token uint64, o wr.Outcome) {
+	if s := u.send.Fetched(token, o); s != cq.StatusSuccess {
+		u.fail(s)
+	}
+	u.retire()
+}
 
 // Completions returns what has finished since the last [UC.ClearCompletions].
 func (u *UC) Completions() []cq.Completion { return u.pending }
@@ -108,33 +112,40 @@ func (u *UC) Completions() []cq.Completion { return u.pending }
 func (u *UC) ClearCompletions() { u.pending = u.pending[:0] }
 
 // Fail moves the connection to the error state: what is outstanding completes
-// flushed.
+// flushed, but the oldest request with status, if that says what failed.
 func (u *UC) Fail(status cq.Status) {
-	if u.failed {
+	u.send.Blame(status)
+	u.fail(status)
+}
+
+// fail does so for what no request is to blame for.
+func (u *UC) fail(status cq.Status) {
+	if u.Failed() {
 		return
 	}
-	u.failed, u.status = true, status
+	u.send.Fail()
+	u.status = status
 	u.recv.settle()
-	u.send.retire(u)
+	u.retire()
 }
 
 // Failed reports whether the connection is in the error state, Status why.
-func (u *UC) Failed() bool { return u.failed }
+func (u *UC) Failed() bool { return u.send.Failed() }
 
 // Status is the status that led to the error state.
 func (u *UC) Status() cq.Status { return u.status }
 
 // Idle reports whether nothing is in progress.
-func (u *UC) Idle() bool { return u.send.q.Len() == 0 && u.recv.outstanding == 0 }
+func (u *UC) Idle() bool { return u.send.Len() == 0 && u.recv.outstanding == 0 }
 
 // Outstanding returns the number of requests that have not completed.
-func (u *UC) Outstanding() int { return u.send.q.Len() }
+func (u *UC) Outstanding() int { return u.send.Len() }
 
 // Quiesce stops (or resumes) starting work requests (SQD).
 func (u *UC) Quiesce(on bool) { u.send.quiesced = on }
 
 // Quiet reports whether no message is half sent.
-func (u *UC) Quiet() bool { return u.send.packet == 0 && u.send.cur == u.send.q.Head }
+func (u *UC) Quiet() bool { return u.send.packet == 0 && u.send.AllRead() }
 
 // SetAccess changes what the peer may do.
 func (u *UC) SetAccess(a mr.Access) { u.recv.access = a }

@@ -35,7 +35,7 @@ type placement struct {
 func (u *UD) Accept(p *roce.Packet, src netip.Addr, network *[GRHLen]byte) wr.Work {
 	r := &u.recv
 	switch {
-	case u.failed:
+	case u.Failed():
 		u.stats.DroppedInError++
 	case p.Opcode != roce.OpUDSendOnly && p.Opcode != roce.OpUDSendOnlyImm || p.CheckLength(int(u.mtu)) != nil:
 		u.stats.DroppedOpcode++
@@ -98,17 +98,17 @@ func (r *receiver) settle(u *UD) {
 		e := *r.pend.At(r.pend.Head)
 		r.pend.Pop()
 		switch {
-		case u.failed:
+		case u.Failed():
 			e.wc.Status, e.wc.Flags = cq.StatusFlushed, 0
 		case e.outcome != wr.Done:
 			e.wc.Status, e.wc.Flags = cq.StatusLocalProtection, 0
 		}
 		u.complete(&e.wc)
 		if e.wc.Status != cq.StatusSuccess {
-			u.Fail(e.wc.Status)
+			u.fail(e.wc.Status)
 		}
 	}
-	if u.failed && r.pend.Len() == 0 && r.kept {
+	if u.Failed() && r.pend.Len() == 0 && r.kept {
 		r.kept = false
 		u.complete(&cq.Completion{WRID: r.recv.ID, Opcode: cq.OpRecv, Status: cq.StatusFlushed})
 	}

@@ -6,28 +6,20 @@ import (
 	"github.com/gohixl/hixl/roce/wr"
 )
 
-// sender emits datagrams. Requests before cur have been emitted and wait only
-// for their payload to be read.
+// sender emits datagrams.
 type sender struct {
-	q        wr.SendQueue
-	cur      uint64
+	wr.Emitter
 	next     uint64 // sequence number of the next packet
 	started  bool
 	quiesced bool
-
-	failIndex  uint64
-	failStatus cq.Status
 }
-
-// tokenBit keeps tokens from being 0, which means that there is none.
-const tokenBit = 1 << 63
 
 // Post takes a work request, or returns [wr.ErrSendQueueFull] or a
 // *[wr.RequestError] and then has taken nothing. A message longer than the MTU is
 // refused: the standard has it sent into nothing with success (§5.1), which helps
 // nobody.
 func (u *UD) Post(r *wr.Request) error {
-	q := &u.send.q
+	q := &u.send
 	if q.Full() {
 		return wr.ErrSendQueueFull
 	}
@@ -44,8 +36,8 @@ func (u *UD) Post(r *wr.Request) error {
 	}
 	w := q.Push(r)
 	w.Length, w.NPSN = uint32(n), 1
-	if u.failed {
-		u.send.retire(u)
+	if u.Failed() {
+		u.retire()
 	}
 	return nil
 }
@@ -53,7 +45,7 @@ func (u *UD) Post(r *wr.Request) error {
 // HasOutput reports whether Drain gives a packet.
 func (u *UD) HasOutput() bool {
 	s := &u.send
-	return s.started && !u.failed && !s.quiesced && s.cur < s.q.Tail
+	return s.started && !s.quiesced && s.Current() != nil
 }
 
 // Drain appends the packets that may leave and reports whether it stopped only
@@ -65,10 +57,10 @@ func (u *UD) Drain(b *wr.Batch) (more bool) {
 		if !b.Room() {
 			return true
 		}
-		u.emit(b, s.q.At(s.cur))
+		u.emit(b, s.Current())
 		s.next++
-		s.cur++
-		s.retire(u)
+		s.Left()
+		u.retire()
 	}
 	return false
 }
@@ -87,58 +79,25 @@ func (u *UD) emit(b *wr.Batch, w *wr.WQE) {
 	}
 	o := b.Add(p, int(w.Length))
 	o.To = &w.To
-	switch {
-	case w.Length == 0:
-	case w.IsInline:
-		o.Inline = w.Inline
-	default:
-		b.Gather(o, w.Spans, 0, uint64(w.Length))
-		o.Token = u.send.cur | tokenBit
-		w.Busy++
-	}
+	u.send.Attach(b, o, 0, uint64(w.Length))
 	u.stats.Requests++
 }
 
 // Fetched reports that a packet's payload has been read, or could not be: that
 // fails its request. It must follow every packet that has a token.
 func (u *UD) Fetched(token uint64, o wr.Outcome) {
-	s, i := &u.send, token&^tokenBit
-	if !s.q.Has(i) || s.q.At(i).Busy == 0 {
-		return
+	if s := u.send.Fetched(token, o); s != cq.StatusSuccess {
+		u.fail(s)
 	}
-	s.q.At(i).Busy--
-	if o != wr.Done && !u.failed {
-		s.failIndex, s.failStatus = i, cq.StatusLocalQPOperation
-		if o == wr.Revoked {
-			s.failStatus = cq.StatusLocalProtection
-		}
-		u.Fail(s.failStatus)
-		return
-	}
-	s.retire(u)
+	u.retire()
 }
 
-// retire completes, in order, what has left, and in the error state everything
-// whose payload is not being read.
-func (s *sender) retire(u *UD) {
-	for s.q.Head < s.q.Tail && s.q.At(s.q.Head).Busy == 0 {
-		status := cq.StatusSuccess
-		switch {
-		case s.failStatus != cq.StatusSuccess && s.q.Head == s.failIndex:
-			status = s.failStatus
-		case s.q.Head < s.cur:
-		case u.failed:
-			status = cq.StatusFlushed
-		default:
-			return
-		}
-		w := s.q.At(s.q.Head)
-		if w.Flags&wr.Signaled != 0 || status != cq.StatusSuccess {
-			u.complete(&cq.Completion{
-				WRID: w.ID, Status: status, Opcode: cq.OpSend, ByteLen: w.Length, SrcQP: w.To.QPN, Peer: w.To.Addr,
-			})
-		}
-		s.q.Pop()
-		s.cur = max(s.cur, s.q.Head)
+// retire gives the completions of what has left, in order, and in the error state
+// of everything whose payload is not being read.
+func (u *UD) retire() {
+	for w, status := u.send.Retire(); w != nil; w, status = u.send.Retire() {
+		u.complete(&cq.Completion{
+			WRID: w.ID, Status: status, Opcode: cq.OpSend, ByteLen: w.Length, SrcQP: w.To.QPN, Peer: w.To.Addr,
+		})
 	}
 }

@@ -59,7 +59,6 @@ type UD struct {
 	send sender
 	recv receiver
 
-	failed  bool
 	status  cq.Status
 	pending []cq.Completion
 }
@@ -71,7 +70,7 @@ func New(cfg Config) *UD {
 	if u.pkey == 0 {
 		u.pkey = 0xFFFF
 	}
-	u.send.q.Init(cfg.SendQueue, max(cfg.MaxSendSGE, 1))
+	u.send.Init(cfg.SendQueue, max(cfg.MaxSendSGE, 1))
 	u.recv.receives = cfg.Receives
 	u.recv.recv.Spans = make([]mr.Span, 0, max(cfg.MaxRecvSGE, 1))
 	return u
@@ -90,33 +89,40 @@ func (u *UD) Completions() []cq.Completion { return u.pending }
 func (u *UD) ClearCompletions() { u.pending = u.pending[:0] }
 
 // Fail moves the queue pair to the error state: what is outstanding completes
-// flushed.
+// flushed, but the oldest request with status, if that says what failed.
 func (u *UD) Fail(status cq.Status) {
-	if u.failed {
+	u.send.Blame(status)
+	u.fail(status)
+}
+
+// fail does so for what no request is to blame for.
+func (u *UD) fail(status cq.Status) {
+	if u.Failed() {
 		return
 	}
-	u.failed, u.status = true, status
+	u.send.Fail()
+	u.status = status
 	u.recv.settle(u)
-	u.send.retire(u)
+	u.retire()
 }
 
 // Failed reports whether the queue pair is in the error state, Status why.
-func (u *UD) Failed() bool { return u.failed }
+func (u *UD) Failed() bool { return u.send.Failed() }
 
 // Status is the status that led to the error state.
 func (u *UD) Status() cq.Status { return u.status }
 
 // Idle reports whether nothing is in progress.
-func (u *UD) Idle() bool { return u.send.q.Len() == 0 && u.recv.outstanding == 0 }
+func (u *UD) Idle() bool { return u.send.Len() == 0 && u.recv.outstanding == 0 }
 
 // Outstanding returns the number of requests that have not completed.
-func (u *UD) Outstanding() int { return u.send.q.Len() }
+func (u *UD) Outstanding() int { return u.send.Len() }
 
 // Quiesce stops (or resumes) starting work requests (SQD).
 func (u *UD) Quiesce(on bool) { u.send.quiesced = on }
 
 // Quiet reports whether no payload is being read.
-func (u *UD) Quiet() bool { return u.send.cur == u.send.q.Head }
+func (u *UD) Quiet() bool { return u.send.AllRead() }
 
 // Stats returns the counters.
 func (u *UD) Stats() Stats { return u.stats }
