@@ -22,6 +22,10 @@ const (
 	EventCommEst EventType = 4
 	// EventSQDrained: the send queue of a queue pair in SQD is drained.
 	EventSQDrained EventType = 5
+	// EventDeviceFatal: the NIC can no longer receive, because its transport failed
+	// for good. All its queue pairs are in error, their work requests completed
+	// with cq.StatusFatal or flushed. Close the NIC and open another.
+	EventDeviceFatal EventType = 8
 	// EventSRQLimit: a shared receive queue fell below its limit.
 	EventSRQLimit EventType = 15
 	// EventLastWQE: a queue pair in the error state will take nothing more from
@@ -40,6 +44,8 @@ func (t EventType) String() string {
 		return "COMM_EST"
 	case EventSQDrained:
 		return "SQ_DRAINED"
+	case EventDeviceFatal:
+		return "DEVICE_FATAL"
 	case EventSRQLimit:
 		return "SRQ_LIMIT_REACHED"
 	case EventLastWQE:
@@ -52,10 +58,12 @@ func (t EventType) String() string {
 // Event is something that happened outside any work request.
 type Event struct {
 	Type EventType
-	QPN  roce.QPN // 0 for EventSRQLimit
+	QPN  roce.QPN // 0 for EventSRQLimit and EventDeviceFatal
 	SRQ  *SRQ     // for EventSRQLimit
 	// Cause says why, for EventQPFatal.
 	Cause rc.Cause
+	// Err is what the transport said, for EventDeviceFatal.
+	Err error
 }
 
 // EventQueue holds events until somebody takes them. When it is full, new ones
@@ -79,6 +87,9 @@ func (e *EventQueue) Dropped() uint64 {
 	}
 	return e.dropped.Load()
 }
+
+// DeviceFatal tells of a NIC that has stopped receiving because of err.
+func (e *EventQueue) DeviceFatal(err error) { e.put(Event{Type: EventDeviceFatal, Err: err}) }
 
 // put never blocks: its callers hold a queue pair's lock.
 func (e *EventQueue) put(ev Event) {

@@ -29,6 +29,8 @@ const (
 var (
 	// ErrClosed: the NIC was closed.
 	ErrClosed = errors.New("nic: closed")
+	// ErrDevice: the transport failed for good (*DeviceError).
+	ErrDevice = errors.New("nic: device failed")
 	// ErrGSIExists: QP1 exists already, and there is one.
 	ErrGSIExists = errors.New("nic: QP1 exists already")
 	// ErrTooManyQPs: all queue pair numbers are taken.

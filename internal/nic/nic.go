@@ -1,9 +1,7 @@
 package nic
 
 import (
-	"errors"
 	"log/slog"
-	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -42,6 +40,7 @@ type NIC struct {
 	resume   chan struct{} // capacity 1: an application stops looking
 	rested   uint64        // polls when the receive goroutine last looked; its own
 	closing  atomic.Bool
+	broken   atomic.Pointer[DeviceError]
 	group    sync.WaitGroup
 
 	svcMu sync.Mutex // held by who serves timers and late memory
@@ -105,6 +104,9 @@ func (n *NIC) EventQueue() *qp.EventQueue { return n.events }
 func (n *NIC) CreateQP(cfg qp.Config) (*Queue, error) {
 	if n.closing.Load() {
 		return nil, ErrClosed
+	}
+	if err := n.broken.Load(); err != nil {
+		return nil, err
 	}
 	if cfg.PD != nil && cfg.PD.Table() != n.table {
 		return nil, &ConfigError{"PD", cfg.PD, "a protection domain of the same NIC"}
@@ -216,13 +218,6 @@ func (n *NIC) kick() {
 	select {
 	case n.wake <- struct{}{}:
 	default:
-	}
-}
-
-// stopped notes that the transport ended.
-func (n *NIC) stopped(err error) {
-	if !errors.Is(err, net.ErrClosed) || !n.closing.Load() {
-		n.log.Error("receiving has ended", "error", err)
 	}
 }
 

@@ -12,9 +12,12 @@ func (n *NIC) Progress() bool {
 	if !n.rx.mu.TryLock() {
 		return false
 	}
-	defer n.rx.mu.Unlock()
 	got, err := n.rx.poll(n.clock)
-	return got > 0 && err == nil
+	n.rx.mu.Unlock()
+	if err != nil && !passing(err) {
+		n.stopped(err)
+	}
+	return got > 0
 }
 
 // Patience lets a waiter look again, try times so far, rather than park. It yields

@@ -29,6 +29,8 @@ type Queue struct {
 	waiters int  // on idle
 	idle    sync.Cond
 
+	warned atomic.Bool // of datagrams that can never be sent
+
 	// Guarded by the timers' lock; armed may be read without.
 	armed atomic.Int64 // mono.Time; 0 is not armed
 	pos   int
@@ -118,16 +120,25 @@ func (q *Queue) PostRecv(wrs []qp.RecvWR) error {
 	return err
 }
 
-// Modify changes attributes and state, see qp.QP.Modify.
+// Modify changes attributes and state, see qp.QP.Modify. When the device has
+// failed, only RESET and ERR are left: else the error is a *[DeviceError].
 func (q *Queue) Modify(attr *qp.Attr, mask qp.AttrMask) error {
 	if q.nic.closing.Load() {
 		return ErrClosed
+	}
+	live := mask&qp.MaskState != 0 && attr.State != qp.Err && attr.State != qp.Reset
+	if err := q.nic.broken.Load(); err != nil && live {
+		return err
 	}
 	now := q.nic.clock()
 	if err := q.QP.Modify(now, attr, mask); err != nil {
 		return err
 	}
 	q.nic.flush(now, q)
+	if err := q.nic.broken.Load(); err != nil && live { // fatal may have missed it
+		q.nic.fail(now, q)
+		return err
+	}
 	return nil
 }
 

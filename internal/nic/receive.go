@@ -203,15 +203,19 @@ func (r *receiver) readsFirst(now mono.Time, q *Queue) {
 	}
 }
 
-// run receives until the transport is closed.
+// run receives until the transport is closed or fails for good.
 func (r *receiver) run() {
 	for {
 		r.nic.rest()
-		if err := r.nic.conn.WaitRead(); err != nil {
-			r.nic.stopped(err)
-			return
+		err := r.nic.conn.WaitRead()
+		if err == nil {
+			err = r.drainSocket()
 		}
-		if err := r.drainSocket(); err != nil {
+		switch {
+		case err == nil:
+		case passing(err):
+			r.nic.pause(err)
+		default:
 			r.nic.stopped(err)
 			return
 		}

@@ -81,8 +81,11 @@ func (n *NIC) service(now mono.Time) bool {
 // batch of packets, late memory, timers. It reports whether there was anything.
 func (n *NIC) Poll(now mono.Time) (worked bool) {
 	n.rx.mu.Lock()
-	got, _ := n.rx.poll(func() mono.Time { return now })
+	got, err := n.rx.poll(func() mono.Time { return now })
 	n.rx.mu.Unlock()
+	if err != nil && !passing(err) {
+		n.stopped(err)
+	}
 	worked = n.service(now) || got > 0
 	return n.attend(now) || worked
 }

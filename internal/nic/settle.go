@@ -6,12 +6,13 @@ import (
 
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/transport"
 )
 
 // write sends what the stage holds. What cannot be sent is lost, as on any wire,
 // and comes again by retransmission (R18, R19), unless it is larger than the path
-// takes, which no retransmission cures.
+// takes or the transport can never send it, which no retransmission cures.
 func (s *sender) write() {
 	s.count()
 	beforeSend()
@@ -33,8 +34,8 @@ func (s *sender) notSent(at int, err error) int {
 		s.stage.split(at)
 		return 0
 	}
-	if errors.Is(err, transport.ErrTooBig) {
-		s.tooBig(s.stage.meta[at].q, err)
+	if errors.Is(err, transport.ErrTooBig) || errors.Is(err, transport.ErrTx) {
+		s.refused(s.stage.meta[at].q, err)
 	} else {
 		s.nic.log.Debug("packet not sent", "error", err)
 	}
@@ -57,12 +58,20 @@ func (s *sender) count() {
 	}
 }
 
-// tooBig makes the queue pair fail when its job is settled.
-func (s *sender) tooBig(q *Queue, err error) {
+// refused makes a connected queue pair fail when its job is settled. A datagram
+// queue pair has other destinations: there the packet is lost, as one that the
+// network drops, and the log says so once.
+func (s *sender) refused(q *Queue, err error) {
+	if q.View().Type >= qp.UD {
+		if !q.warned.Swap(true) {
+			s.nic.log.Warn("datagrams are lost: they can never be sent", "qpn", uint32(q.qpn), "error", err)
+		}
+		return
+	}
 	for i := range s.jobs {
 		if j := &s.jobs[i]; j.q == q && !j.fail {
 			j.fail = true
-			s.nic.log.Warn("queue pair fails: its packets are too large for the path", "qpn", uint32(q.qpn), "error", err)
+			s.nic.log.Warn("queue pair fails: its packets can never be sent", "qpn", uint32(q.qpn), "error", err)
 		}
 	}
 }
@@ -92,6 +101,9 @@ func (s *sender) settleAll(now mono.Time) {
 // back to the list. Locked.
 func (s *sender) settle(now mono.Time, j *job, fetches []fetched) {
 	q := j.q
+	if j.fail && j.gen == q.Gen() { // before a request can complete with success
+		q.Fail(cq.StatusLocalQPOperation)
+	}
 	for i := range fetches {
 		f := &fetches[i]
 		if e := f.entry; e != nil {
@@ -100,9 +112,6 @@ func (s *sender) settle(now mono.Time, j *job, fetches []fetched) {
 		} else if f.token != 0 {
 			q.Fetched(now, j.gen, f.token, f.outcome, false)
 		}
-	}
-	if j.fail && j.gen == q.Gen() {
-		q.Fail(cq.StatusLocalQPOperation)
 	}
 	q.reading = false
 	q.Publish(q.held.left(j.drains))

@@ -119,23 +119,42 @@ func (f *Fabric) end(host int, cfg qp.Config) *End {
 // ToInit moves the end from RESET to INIT.
 func (e *End) ToInit(cfg PairConfig) {
 	e.fabric.tb.Helper()
-	require.NoError(e.fabric.tb, e.Modify(&qp.Attr{State: qp.Init, Port: 1, Access: cfg.Access},
-		qp.MaskState|qp.MaskPort|qp.MaskPKeyIndex|qp.MaskAccess))
+	mask := qp.MaskState | qp.MaskPort | qp.MaskPKeyIndex
+	if e.Config().Type == qp.UD {
+		mask |= qp.MaskQKey
+	} else {
+		mask |= qp.MaskAccess
+	}
+	require.NoError(e.fabric.tb, e.Modify(&qp.Attr{State: qp.Init, Port: 1, Access: cfg.Access, QKey: QKey}, mask))
+}
+
+// QKey is that of every datagram queue pair.
+const QKey = 0x01234567
+
+// masks are the attributes of INIT→RTR and RTR→RTS beside the state.
+var masks = [...][2]qp.AttrMask{
+	qp.RC: {
+		qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRecvPSN | qp.MaskMaxDestRead | qp.MaskMinRNRTimer | qp.MaskAV,
+		qp.MaskSendPSN | qp.MaskTimeout | qp.MaskRetryCount | qp.MaskRNRRetry | qp.MaskMaxRead,
+	},
+	qp.UC: {qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRecvPSN | qp.MaskAV, qp.MaskSendPSN},
+	qp.UD: {0, qp.MaskSendPSN},
 }
 
 // Connect moves the end from INIT to RTS; side says which of the PSNs are its own.
 func (e *End) Connect(peer *End, cfg PairConfig, side int) {
 	e.fabric.tb.Helper()
 	cfg = cfg.fill(e.NIC.MTU())
+	mask := masks[e.Config().Type]
 	require.NoError(e.fabric.tb, e.Modify(&qp.Attr{
 		State: qp.RTR, PathMTU: cfg.MTU, DestQPN: peer.QPN(), RecvPSN: cfg.PSN[1-side],
 		MaxDestRead: uint8(max(cfg.MaxReads, 0)), MinRNRTimer: cfg.MinRNRTimer,
 		AV: qp.AddressVector{Addr: peer.NIC.Addr(), SmallIDs: !cfg.ForeignIDs},
-	}, qp.MaskState|qp.MaskPathMTU|qp.MaskDestQPN|qp.MaskRecvPSN|qp.MaskMaxDestRead|qp.MaskMinRNRTimer|qp.MaskAV))
+	}, qp.MaskState|mask[0]))
 	require.NoError(e.fabric.tb, e.Modify(&qp.Attr{
 		State: qp.RTS, SendPSN: cfg.PSN[side], Timeout: cfg.Timeout, RetryCount: uint8(max(cfg.Retry, 0)), RNRRetry: uint8(max(cfg.RNRRetry, 0)),
 		MaxRead: uint8(max(cfg.MaxReads, 0)), Tuning: cfg.Tuning,
-	}, qp.MaskState|qp.MaskSendPSN|qp.MaskTimeout|qp.MaskRetryCount|qp.MaskRNRRetry|qp.MaskMaxRead))
+	}, qp.MaskState|mask[1]))
 }
 
 // AllAccess is every right of a region.
