@@ -65,14 +65,16 @@ func TestConformance6(t *testing.T) {
 	})
 }
 
+func portableAt(t *testing.T, addr netip.Addr) *portable {
+	t.Helper()
+	c, err := openPortable(addr, Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 func TestConformancePortable(t *testing.T) {
-	openPort := func(t *testing.T, addr netip.Addr) *portable {
-		c, err := openPortable(addr, Config{})
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
 	transporttest.Run(t, func(t *testing.T) (transport.Conn, transport.Conn) {
-		return openPort(t, addrA), openPort(t, addrB)
+		return portableAt(t, addrA), portableAt(t, addrB)
 	})
 }

@@ -151,7 +151,6 @@ func TestFaultOfErrno(t *testing.T) {
 // From a loopback address nothing leaves the host. That is the destination's
 // fault, not that of trains.
 func TestLoopbackReachesOnlyThisHost(t *testing.T) {
-	a := open(t, netip.MustParseAddr("127.77.1.10"), Config{})
 	out := netip.MustParseAddr("240.0.0.1") // class E, refused by every router, if there is one
 	switch probe, err := net.Dial("udp4", netip.AddrPortFrom(out, 9).String()); {
 	case errors.Is(err, syscall.ENETUNREACH):
@@ -159,21 +158,45 @@ func TestLoopbackReachesOnlyThisHost(t *testing.T) {
 	case err == nil:
 		require.NoError(t, probe.Close())
 	}
-	before := a.Caps()
-	for _, tx := range []transport.Tx{
-		{Data: make([]byte, 64), Dst: out},
-		{Data: make([]byte, 64), Seg: 32, Dst: out},
-	} {
-		if tx.IsTrain() && !before.Trains.On() {
-			continue
+	addr := netip.MustParseAddr("127.77.1.10")
+	refuses := func(t *testing.T, a transport.Conn) {
+		before := a.Caps()
+		for _, tx := range []transport.Tx{
+			{Data: make([]byte, 64), Dst: out},
+			{Data: make([]byte, 64), Seg: 32, Dst: out},
+		} {
+			if tx.IsTrain() && !before.Trains.On() {
+				continue
+			}
+			n, err := a.WriteBatch([]transport.Tx{tx})
+			require.Zero(t, n)
+			require.ErrorIs(t, err, transport.ErrTx)
+			require.ErrorIs(t, err, syscall.EINVAL)
+			require.ErrorContains(t, err, "240.0.0.1: from the loopback address 127.77.1.10")
 		}
-		n, err := a.WriteBatch([]transport.Tx{tx})
-		require.Zero(t, n)
-		require.ErrorIs(t, err, transport.ErrTx)
-		require.ErrorIs(t, err, syscall.EINVAL)
-		require.ErrorContains(t, err, "240.0.0.1: from the loopback address 127.77.1.10")
+		require.Equal(t, before, a.Caps())
 	}
-	require.Equal(t, before, a.Caps())
+	t.Run("Linux", func(t *testing.T) { refuses(t, open(t, addr, Config{})) })
+	t.Run("portable", func(t *testing.T) { refuses(t, portableAt(t, addr)) })
+}
+
+// What is kept for the next call does not keep the caller's memory alive.
+func TestNothingIsKept(t *testing.T) {
+	a, b := open(t, addrA, Config{}), open(t, addrB, Config{})
+	tx := transport.Tx{Data: make([]byte, 64), Dst: addrB}
+	_, err := a.WriteBatch([]transport.Tx{tx, tx, {Dst: addrB}})
+	require.ErrorIs(t, err, transport.ErrTx)
+	n, err := b.ReadBatch(transport.NewBatch(b, 8), true)
+	require.NoError(t, err)
+	require.Positive(t, n)
+	require.Len(t, a.senders.free, 1)
+	for _, iov := range a.senders.free[0].iovs {
+		require.Nil(t, iov.Base)
+	}
+	require.Len(t, b.readers.free, 1)
+	for _, iov := range b.readers.free[0].iovs {
+		require.Nil(t, iov.Base)
+	}
 }
 
 func TestSourcePortsSpread(t *testing.T) {

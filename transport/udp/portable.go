@@ -28,13 +28,14 @@ type portable struct {
 	arrived chan datagram // read and not delivered
 	spare   chan []byte   // storage for the goroutine
 	done    chan struct{} // closed when it has ended
+	err     error         // why, set before
 	closed  atomic.Bool
 	stop    chan struct{}
 	next    datagram // taken from arrived by WaitRead
 	hasNext bool
 	mu      sync.Mutex // guards next, hasNext
 
-	rxPackets, rxBytes, rxTruncated, txPackets, txBytes, txFull atomic.Uint64
+	rxPackets, rxBytes, rxTruncated, txPackets, txBytes, txFull, txUnreachable atomic.Uint64
 }
 
 type datagram struct {
@@ -65,7 +66,7 @@ func openPortable(addr netip.Addr, cfg Config) (*portable, error) {
 		c.closeSockets()
 		return nil, openError(addr, err)
 	}
-	go c.read()
+	go c.read(c.recv)
 	return c, nil
 }
 
@@ -119,31 +120,6 @@ func setDontFragment(s *net.UDPConn, v6 bool) error {
 	return failed
 }
 
-// read moves datagrams from the socket to the queue until Close.
-func (c *portable) read() {
-	defer close(c.done)
-	for {
-		var buf []byte
-		select {
-		case buf = <-c.spare:
-		default:
-			buf = make([]byte, c.mtu)
-		}
-		n, from, err := c.recv.ReadFromUDPAddrPort(buf)
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			continue // an ICMP error, or a datagram that was cut off
-		}
-		select {
-		case c.arrived <- datagram{buf[:n], from}:
-		case <-c.stop:
-			return
-		}
-	}
-}
-
 // LocalAddr returns the address without zone.
 func (c *portable) LocalAddr() netip.Addr { return c.addr }
 
@@ -165,138 +141,61 @@ func (c *portable) Stats() transport.Stats {
 	return transport.Stats{
 		RxPackets: c.rxPackets.Load(), RxBytes: c.rxBytes.Load(), RxTruncated: c.rxTruncated.Load(),
 		TxPackets: c.txPackets.Load(), TxBytes: c.txBytes.Load(), TxFull: c.txFull.Load(),
+		TxUnreachable: c.txUnreachable.Load(),
 	}
 }
 
-// ReadBatch takes what the goroutine has read.
-func (c *portable) ReadBatch(b []transport.Rx, wait bool) (int, error) {
-	n := 0
-	for n < len(b) {
-		if cap(b[n].Buf) == 0 {
-			return n, transport.ErrNoBuffer
-		}
-		d, ok := c.take()
-		if !ok {
-			if n > 0 || !wait {
-				break
-			}
-			if err := c.WaitRead(); err != nil {
-				return 0, err
-			}
-			continue
-		}
-		if c.deliver(&b[n], d) {
-			n++
-		}
-	}
-	if c.closed.Load() {
-		return 0, net.ErrClosed
-	}
-	return n, nil
-}
-
-func (c *portable) take() (datagram, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.hasNext {
-		c.hasNext = false
-		return c.next, true
-	}
-	select {
-	case d := <-c.arrived:
-		return d, true
-	default:
-		return datagram{}, false
-	}
-}
-
-func (c *portable) deliver(s *transport.Rx, d datagram) bool {
-	defer func() {
-		select {
-		case c.spare <- d.buf[:cap(d.buf)]:
-		default:
-		}
-	}()
-	if len(d.buf) > cap(s.Buf) {
-		c.rxTruncated.Add(1)
-		return false
-	}
-	buf := s.Buf
-	*s = transport.Rx{
-		Buf: buf, Data: buf[:len(d.buf)],
-		Src: d.from.Addr().Unmap().WithZone(""), SrcPort: d.from.Port(), Dst: c.addr,
-	}
-	copy(s.Data, d.buf)
-	c.rxPackets.Add(1)
-	c.rxBytes.Add(uint64(len(d.buf)))
-	return true
-}
-
-// WaitRead waits for the goroutine to read something.
-func (c *portable) WaitRead() error {
-	for {
-		c.mu.Lock()
-		ready := c.hasNext
-		c.mu.Unlock()
-		if ready {
-			return nil
-		}
-		select {
-		case d := <-c.arrived:
-			c.keep(d)
-			return nil
-		case <-c.stop:
-			return net.ErrClosed
-		}
-	}
-}
-
-// keep puts a datagram that WaitRead took in front of the queue. When another
-// waiter did the same, the order of two packets is lost, as on any network.
-func (c *portable) keep(d datagram) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.hasNext {
-		select {
-		case c.arrived <- d:
-		default: // full again: lost, as in a full socket buffer
-		}
-		return
-	}
-	c.next, c.hasNext = d, true
-}
-
-// Release does nothing: slots are the caller's own.
-func (c *portable) Release([]transport.Rx) {}
-
-// WriteBatch sends b a packet a call. A refusal is loss, except for the size.
+// WriteBatch sends b a packet a call.
 func (c *portable) WriteBatch(b []transport.Tx) (int, error) {
 	for i := range b {
 		t := &b[i]
 		if err := transport.CheckTx(t, c.addr, transport.Trains{}); err != nil {
 			return i, err
 		}
-		dst := t.Dst
-		if c.zone != "" && dst.IsLinkLocalUnicast() {
-			dst = dst.WithZone(c.zone)
-		}
-		_, err := c.lanes[c.ports.lane(t.SrcPort)].WriteToUDPAddrPort(t.Data, netip.AddrPortFrom(dst, transport.Port))
-		switch {
-		case err == nil:
-			c.txPackets.Add(1)
-			c.txBytes.Add(uint64(len(t.Data)))
-		case errors.Is(err, net.ErrClosed):
-			return i, net.ErrClosed
-		case isTooBig(err):
-			return i, &transport.MTUError{Dst: t.Dst, Bytes: len(t.Data) + 28}
-		default:
-			c.txFull.Add(1)
+		if err := c.write(t); err != nil {
+			return i, err
 		}
 	}
 	if c.closed.Load() {
 		return len(b), net.ErrClosed
 	}
 	return len(b), nil
+}
+
+// write sends or loses one packet; an error says why it can never be sent.
+func (c *portable) write(t *transport.Tx) error {
+	dst := t.Dst
+	if c.zone != "" && dst.IsLinkLocalUnicast() {
+		dst = dst.WithZone(c.zone)
+	}
+	lane := c.lanes[c.ports.lane(t.SrcPort)]
+	for try := 1; ; try++ {
+		_, err := lane.WriteToUDPAddrPort(t.Data, netip.AddrPortFrom(dst, transport.Port))
+		switch {
+		case err == nil:
+			c.txPackets.Add(1)
+			c.txBytes.Add(uint64(len(t.Data)))
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return net.ErrClosed
+		}
+		switch faultOf(err) {
+		case faultEarlier:
+			if try <= txErrorTries {
+				continue
+			}
+			c.txUnreachable.Add(1)
+		case faultUnreachable:
+			c.txUnreachable.Add(1)
+		case faultBusy, faultFull:
+			c.txFull.Add(1)
+		case faultSize:
+			return &transport.MTUError{Dst: t.Dst, Bytes: overhead(c.addr) + len(t.Data)}
+		default:
+			return refused(c.addr, t, err)
+		}
+		return nil
+	}
 }
 
 // Close frees the address and ends the goroutine.

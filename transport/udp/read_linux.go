@@ -70,6 +70,17 @@ func (r *reader) prepare(b []transport.Rx) error {
 	return nil
 }
 
+// putReader keeps r for the next call, but not the caller's buffers.
+func (c *Conn) putReader(r *reader) {
+	for i := range r.want {
+		r.iovs[i].Base = nil
+	}
+	r.want = 0
+	c.readers.put(r)
+}
+
+// receive asks for messages. An error that keeps coming back though it concerns
+// what was sent says as little as an empty socket.
 func (r *reader) receive(fd uintptr) {
 	for range rxErrorTries {
 		r.got, r.errno = recvmmsg(fd, r.msgs[:r.want])
@@ -79,6 +90,7 @@ func (r *reader) receive(fd uintptr) {
 		}
 		return
 	}
+	r.errno = unix.EAGAIN
 }
 
 // ReadBatch receives what has arrived, at most 64 messages a call.
@@ -87,7 +99,7 @@ func (c *Conn) ReadBatch(b []transport.Rx, wait bool) (int, error) {
 		return 0, nil
 	}
 	r := c.readers.get()
-	defer c.readers.put(r)
+	defer c.putReader(r)
 	for {
 		if err := r.prepare(b); err != nil {
 			return 0, err
@@ -190,7 +202,7 @@ func parseControl(b []byte, s *transport.Rx) {
 // WaitRead waits for a datagram without taking it.
 func (c *Conn) WaitRead() error {
 	r := c.readers.get()
-	defer c.readers.put(r)
+	defer c.putReader(r)
 	return c.parkReader(r)
 }
 

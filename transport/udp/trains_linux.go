@@ -48,9 +48,9 @@ func (c *Conn) probeTrains(addr netip.Addr) {
 func (c *Conn) trainError(t *transport.Tx, errno unix.Errno) error {
 	switch mtu, err := c.pathMTU(t.Dst); {
 	case err != nil:
-		return c.refused(t, errno)
-	case c.overhead()+t.Seg > mtu:
-		return &transport.MTUError{Dst: t.Dst, Bytes: c.overhead() + t.Seg, MTU: mtu}
+		return refused(c.addr, t, errno)
+	case overhead(c.addr)+t.Seg > mtu:
+		return &transport.MTUError{Dst: t.Dst, Bytes: overhead(c.addr) + t.Seg, MTU: mtu}
 	}
 	c.gso.Store(false)
 	return transport.ErrTrainsOff
@@ -58,24 +58,7 @@ func (c *Conn) trainError(t *transport.Tx, errno unix.Errno) error {
 
 func (c *Conn) sizeError(t *transport.Tx) error {
 	mtu, _ := c.pathMTU(t.Dst) // 0 when it cannot be asked
-	return &transport.MTUError{Dst: t.Dst, Bytes: c.overhead() + len(t.Packet(0)), MTU: mtu}
-}
-
-// refused names the usual reason.
-func (c *Conn) refused(t *transport.Tx, errno unix.Errno) error {
-	reason := "the kernel refused"
-	if c.addr.IsLoopback() && !t.Dst.IsLoopback() {
-		reason = "from the loopback address " + c.addr.String() + " only this host is reached: open the NIC on another address"
-	}
-	return &transport.TxError{Dst: t.Dst, Reason: reason, Err: errno}
-}
-
-// overhead is the bytes of IP and UDP header.
-func (c *Conn) overhead() int {
-	if c.addr.Is6() {
-		return 48
-	}
-	return 28
+	return &transport.MTUError{Dst: t.Dst, Bytes: overhead(c.addr) + len(t.Packet(0)), MTU: mtu}
 }
 
 // pathMTU asks the kernel for the MTU of the path to dst, or for why there is

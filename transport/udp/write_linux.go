@@ -17,8 +17,6 @@ const (
 	// fullWait is how long a full send buffer is waited for, in milliseconds,
 	// before what remains of the batch counts as lost.
 	fullWait = 5
-	// txErrorTries bounds repeats for errors that concern earlier packets.
-	txErrorTries = 8
 )
 
 // sender is the arrays of one send.
@@ -30,7 +28,8 @@ type sender struct {
 	sa6  [txBatch]unix.RawSockaddrInet6
 	ctl  [txBatch][txControl]byte
 
-	from, to int // messages not sent yet
+	used     int // messages that refer to packets
+	from, to int // those not sent yet
 	sent     int // by the last call
 	errno    unix.Errno
 	try      func(fd uintptr) // one sendmmsg of them
@@ -69,7 +68,7 @@ func (c *Conn) newSender() *sender {
 // the same source port, at most 64 at a time.
 func (c *Conn) WriteBatch(b []transport.Tx) (int, error) {
 	s := c.senders.get()
-	defer c.senders.put(s)
+	defer c.putSender(s)
 	done := 0
 	for done < len(b) {
 		lane := c.ports.lane(b[done].SrcPort)
@@ -87,6 +86,15 @@ func (c *Conn) WriteBatch(b []transport.Tx) (int, error) {
 		return done, net.ErrClosed
 	}
 	return done, nil
+}
+
+// putSender keeps s for the next call, but not the caller's packets.
+func (c *Conn) putSender(s *sender) {
+	for i := range s.used {
+		s.iovs[i].Base = nil
+	}
+	s.used = 0
+	c.senders.put(s)
 }
 
 // prepare fills the arrays with the first packets of b that leave from one lane.
@@ -107,6 +115,7 @@ func (s *sender) prepare(b []transport.Tx, lane int) (n int, err error) {
 		}
 		s.fill(n, t)
 		n++
+		s.used = max(s.used, n)
 	}
 	return n, nil
 }
@@ -200,44 +209,10 @@ func (s *sender) send(l *descriptor, b []transport.Tx) (int, error) {
 		case faultTrain:
 			return s.from, c.trainError(t, s.errno)
 		default:
-			return s.from, c.refused(t, s.errno)
+			return s.from, refused(c.addr, t, s.errno)
 		}
 	}
 	return s.to, nil
-}
-
-// faultKind is what an errno of sendmmsg means for the first message.
-type faultKind uint8
-
-const (
-	faultOther       faultKind = iota
-	faultBusy                  // the send buffer is full, for the moment
-	faultFull                  // a queue below is full: this packet is lost
-	faultEarlier               // news about an earlier packet, or a signal
-	faultUnreachable           // no way to the destination now: lost
-	faultSize                  // larger than the path takes
-	faultTrain                 // the kernel or device does not do this train
-)
-
-func fault(errno unix.Errno, train bool) faultKind {
-	switch errno {
-	case unix.EAGAIN:
-		return faultBusy
-	case unix.ENOBUFS, unix.ENOMEM:
-		return faultFull
-	case unix.EINTR, unix.ECONNREFUSED:
-		return faultEarlier
-	case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENETDOWN, unix.EHOSTDOWN, unix.ENODEV, unix.ENXIO,
-		unix.EPERM: // a packet filter
-		return faultUnreachable
-	case unix.EMSGSIZE:
-		return faultSize
-	case unix.EIO, unix.EINVAL, unix.EOPNOTSUPP, unix.ENOPROTOOPT:
-		if train {
-			return faultTrain
-		}
-	}
-	return faultOther
 }
 
 func packets(b []transport.Tx) (n uint64) {
