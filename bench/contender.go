@@ -70,46 +70,51 @@ func (c *contender) measure(ctx context.Context, n int) error {
 	if err := c.prepare(ctx, key); err != nil {
 		return err
 	}
-	if err := c.timed(ctx); err != nil {
+	h := newHistogram()
+	x, spent, err := c.timed(ctx, h)
+	if err != nil {
 		return err
 	}
-	return c.verify(ctx, key)
+	if err := c.verify(ctx, key); err != nil {
+		return err
+	}
+	c.series.add(x, h, spent) // an interrupted run shows only what was verified
+	return nil
 }
 
 // timed runs the warm-up and the timed parts.
-func (c *contender) timed(ctx context.Context) error {
+func (c *contender) timed(ctx context.Context, h histogram) (x sample, spent usage, err error) {
 	b := &c.budget
 	idle, err := c.usage(ctx)
 	if err != nil {
-		return err
+		return x, spent, err
 	}
 	if _, _, err := c.stream(ctx, b.warm, 1); err != nil {
-		return err
+		return x, spent, err
 	}
 	before, err := c.usage(ctx)
 	if err != nil {
-		return err
+		return x, spent, err
 	}
 	messages, elapsed, err := c.stream(ctx, b.bandwidth, b.minMessages)
 	if err != nil {
-		return err
+		return x, spent, err
 	}
 	after, err := c.usage(ctx)
 	if err != nil {
-		return err
+		return x, spent, err
 	}
-	if err := c.pingPong(ctx, b.latency, b.minLatency, c.series.hist); err != nil {
-		return err
+	if err := c.pingPong(ctx, b.latency, b.minLatency, h); err != nil {
+		return x, spent, err
 	}
 	last, err := c.usage(ctx)
-	if err != nil {
-		return err
-	}
-	c.series.add(sample{
+	return sample{
 		messages: messages, bytes: messages * uint64(c.size), elapsed: elapsed, cpu: after.CPU - before.CPU,
-	}, last.Retransmits-idle.Retransmits)
-	return nil
+	}, last.since(idle), err
 }
+
+// measured reports whether a round was finished.
+func (c *contender) measured() bool { return len(c.series.samples) > 0 }
 
 // shut closes the contender's connections, if it has any.
 func (c *contender) shut(ctx context.Context) error {

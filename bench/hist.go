@@ -24,6 +24,9 @@ func (h histogram) add(d time.Duration) {
 	_ = h.h.RecordValue(int64(min(max(d, 1), maxLatency))) // in range, so it cannot fail
 }
 
+// merge adds the latencies of another histogram.
+func (h histogram) merge(other histogram) { h.h.Merge(other.h) }
+
 // Latency is a distribution of operation latencies in microseconds, from before
 // the post to the completion in hand.
 type Latency struct {

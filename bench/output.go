@@ -18,7 +18,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 // csvHeader names the columns of WriteCSV; ratios follow, one column a baseline.
 var csvHeader = []string{
 	"op", "size", "qps", "depth", "mtu", "gb_per_s", "msgs_per_s", "lat_p50_us", "lat_p99_us", "lat_p999_us",
-	"cpu_s_per_gb", "retransmits", "verified",
+	"cpu_s_per_gb", "retransmits", "verified", "rnr_naks", "seq_naks", "timeouts", "rx_overflow",
 }
 
 // WriteCSV writes a line a result, then a line a baseline with the columns that
@@ -49,7 +49,8 @@ func (r *Report) csvResult(x *Result) []string {
 		x.Op.String(), strconv.Itoa(x.Size), strconv.Itoa(x.QPs), strconv.Itoa(x.Depth), strconv.Itoa(x.MTU),
 		decimal(x.GBPerS), decimal(x.MsgsPerS),
 		decimal(x.LatencyUS.P50), decimal(x.LatencyUS.P99), decimal(x.LatencyUS.P999),
-		decimal(x.CPUPerGB), strconv.FormatUint(x.Retransmits, 10), strconv.FormatBool(x.Verified),
+		decimal(x.CPUPerGB), whole(x.Retransmits), strconv.FormatBool(x.Verified),
+		whole(x.RNRNAKs), whole(x.SeqNAKs), whole(x.Timeouts), whole(x.RxOverflow),
 	}
 	for _, b := range r.Config.Baselines {
 		v := ""
@@ -74,3 +75,5 @@ func (r *Report) ratio(x *Result, against Baseline) *Ratio {
 }
 
 func decimal(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+
+func whole(v uint64) string { return strconv.FormatUint(v, 10) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func goldenReport() *Report {
 	r.Config.Local, r.Config.Peer, r.Config.Mode = "127.0.0.1", "127.0.0.2", modeProcesses
 	r.Config.TCP = "Go net, TCP_CONGESTION=cubic"
 	r.Results = []Result{
-		{Op: OpWrite, Size: 64, QPs: 1, Depth: 64, GBPerS: 0.0213, MsgsPerS: 333000, LatencyUS: Latency{9.5, 30, 101.25}, CPUPerGB: 83.5, Retransmits: 3, Verified: true},
+		{Op: OpWrite, Size: 64, QPs: 1, Depth: 64, GBPerS: 0.0213, MsgsPerS: 333000, LatencyUS: Latency{9.5, 30, 101.25}, CPUPerGB: 83.5, Retransmits: 3, Causes: Causes{RNRNAKs: 1, SeqNAKs: 2, Timeouts: 4, RxOverflow: 5}, Verified: true},
 		{Op: OpWrite, Size: 1 << 20, QPs: 1, Depth: 8, GBPerS: 1.5, MsgsPerS: 1430.5, LatencyUS: Latency{700, 1200.5, 4000}, CPUPerGB: 1.1, Verified: true},
 		{Op: OpCAS, Size: 8, QPs: 1, Depth: 64, GBPerS: 0.0012, MsgsPerS: 150000, LatencyUS: Latency{11, 40, 200}, CPUPerGB: 900, Verified: true},
 	}
@@ -86,16 +87,45 @@ func TestJSONShape(t *testing.T) {
 	}
 	require.Len(t, m, 4)
 	result := m["results"].([]any)[0].(map[string]any)
-	for _, k := range []string{"op", "size", "qps", "depth", "gb_per_s", "msgs_per_s", "lat_us", "cpu_s_per_gb", "retransmits", "verified"} {
+	for _, k := range []string{"op", "size", "qps", "depth", "gb_per_s", "msgs_per_s", "lat_us", "cpu_s_per_gb", "retransmits", "verified", "rnr_naks", "seq_naks", "timeouts", "rx_overflow"} {
 		require.Contains(t, result, k)
 	}
-	require.Len(t, result, 10)
+	require.Len(t, result, 14)
 	require.Len(t, result["lat_us"], 3)
 	ratio := m["ratios"].([]any)[0].(map[string]any)
 	for _, k := range []string{"op", "size", "against", "median", "min", "max", "rounds"} {
 		require.Contains(t, ratio, k)
 	}
 	require.Len(t, ratio, 7)
+}
+
+// Under the table stands what makes packets be sent again, and what to do when
+// receive buffers were full.
+func TestTableTellsTheCauses(t *testing.T) {
+	table := func(c Causes) string {
+		r := goldenReport()
+		r.Results[0].Causes = c
+		var b bytes.Buffer
+		require.NoError(t, r.WriteTable(&b))
+		return b.String()
+	}
+	require.NotContains(t, table(Causes{}), "RNR")
+	require.NotContains(t, table(Causes{RNRNAKs: 7}), "rmem_max")
+	require.Contains(t, table(Causes{RNRNAKs: 7}), "7 RNR NAKs")
+	require.Contains(t, table(Causes{RxOverflow: 7}), "sysctl -w net.core.rmem_max=16777216")
+}
+
+func TestInterruptedIsToldOnlyThen(t *testing.T) {
+	r := goldenReport()
+	for _, interrupted := range []bool{false, true} {
+		r.Interrupted = interrupted
+		var j, table bytes.Buffer
+		require.NoError(t, r.WriteJSON(&j))
+		require.NoError(t, r.WriteTable(&table))
+		require.Equal(t, interrupted, strings.Contains(j.String(), `"interrupted": true`))
+		require.Equal(t, interrupted, strings.Contains(j.String(), "interrupted"))
+		require.Equal(t, interrupted, strings.Contains(table.String(), "Interrupted: "))
+	}
 }
 
 func TestEmptyListsAreListsInJSON(t *testing.T) {
@@ -109,7 +139,7 @@ func TestRatioIsByRound(t *testing.T) {
 	mk := func(gb ...uint64) *series {
 		s := newSeries()
 		for _, g := range gb {
-			s.add(sample{bytes: g * 1e9, messages: g, elapsed: time.Second, cpu: time.Second}, 2)
+			s.add(sample{bytes: g * 1e9, messages: g, elapsed: time.Second, cpu: time.Second}, newHistogram(), usage{Retransmits: 2, Causes: Causes{Timeouts: 1}})
 		}
 		return s
 	}
@@ -120,6 +150,7 @@ func TestRatioIsByRound(t *testing.T) {
 	require.InDelta(t, 2, res.GBPerS, 1e-9)
 	require.InDelta(t, 3.0/9, res.CPUPerGB, 1e-9)
 	require.EqualValues(t, 6, res.Retransmits)
+	require.Equal(t, Causes{Timeouts: 3}, res.Causes)
 }
 
 func TestMedian(t *testing.T) {

@@ -12,6 +12,9 @@ type Report struct {
 	Results   []Result         `json:"results"`
 	Baselines []BaselineResult `json:"baselines"`
 	Ratios    []Ratio          `json:"ratios"`
+	// Interrupted: the run was ended before its time. What is here was measured and
+	// verified, in fewer rounds than asked for, and the rest is missing.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // ReportConfig says how the run was made.
@@ -73,7 +76,8 @@ type Result struct {
 	LatencyUS   Latency `json:"lat_us"`
 	CPUPerGB    float64 `json:"cpu_s_per_gb"`
 	Retransmits uint64  `json:"retransmits"`
-	Verified    bool    `json:"verified"`
+	Causes
+	Verified bool `json:"verified"`
 }
 
 // BaselineResult is one baseline at one size; the median of the rounds.
@@ -117,14 +121,17 @@ type series struct {
 	samples     []sample
 	hist        histogram
 	retransmits uint64
+	causes      Causes
 }
 
 func newSeries() *series { return &series{hist: newHistogram()} }
 
-// add adds a round.
-func (s *series) add(x sample, retransmits uint64) {
+// add adds a round and what was spent in it.
+func (s *series) add(x sample, h histogram, u usage) {
 	s.samples = append(s.samples, x)
-	s.retransmits += retransmits
+	s.hist.merge(h)
+	s.retransmits += u.Retransmits
+	s.causes = s.causes.add(u.Causes)
 }
 
 func (s *series) gb() []float64 { return each(s.samples, sample.gbPerS) }
@@ -144,7 +151,7 @@ func (s *series) result(ce cell) Result {
 	return Result{
 		Op: ce.Op, Size: ce.Size, QPs: ce.QPs, Depth: ce.Depth,
 		GBPerS: median(s.gb()), MsgsPerS: median(each(s.samples, sample.msgsPerS)),
-		LatencyUS: s.hist.latency(), CPUPerGB: s.cpuPerGB(), Retransmits: s.retransmits, Verified: true,
+		LatencyUS: s.hist.latency(), CPUPerGB: s.cpuPerGB(), Retransmits: s.retransmits, Causes: s.causes, Verified: true,
 	}
 }
 

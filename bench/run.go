@@ -21,7 +21,9 @@ type Progress interface {
 // Run measures what cfg says and returns the report, or the first error: a
 // *[FlagError], a *[MismatchError] when bytes or counters were wrong, a *[PeerError]
 // when the peer died, a *[CellError] around what failed in a cell (such as a
-// *cq.StatusError), or the context's cause. p may be nil.
+// *cq.StatusError), or the context's cause. When ctx ends after at least one cell
+// has finished a round, it returns both: the error, and a report of what was
+// finished, with Interrupted set. p may be nil.
 func Run(ctx context.Context, cfg Config, p Progress) (rep *Report, err error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -30,7 +32,7 @@ func Run(ctx context.Context, cfg Config, p Progress) (rep *Report, err error) {
 	if p == nil {
 		p = quiet{}
 	}
-	s, ctx, err := startSession(ctx, cfg)
+	s, running, err := startSession(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +42,24 @@ func Run(ctx context.Context, cfg Config, p Progress) (rep *Report, err error) {
 		}
 	}()
 	pl := newPlan(cfg, s)
-	if err := pl.run(ctx, p); err != nil {
-		return nil, err
+	if err := pl.run(running, p); err != nil {
+		if ctx.Err() == nil || errors.Is(err, ErrVerify) {
+			return nil, err
+		}
+		return pl.unfinished(), err
 	}
 	return pl.report(), nil
+}
+
+// unfinished is the report of a run that was interrupted, nil if no cell has
+// finished a round.
+func (p *plan) unfinished() *Report {
+	r := p.report()
+	if len(r.Results) == 0 {
+		return nil
+	}
+	r.Interrupted = true
+	return r
 }
 
 type quiet struct{}
@@ -131,18 +147,24 @@ func (p *plan) run(ctx context.Context, pr Progress) error {
 	return errors.Join(errs...)
 }
 
+// report tells of what has finished a round at least.
 func (p *plan) report() *Report {
 	r := newReport(p.cfg)
 	r.Config.Local, r.Config.Peer, r.Config.Mode = p.s.ep.nic.Address().String(), p.s.peer.Addr.String(), p.s.mode
 	for i, c := range p.ours {
+		if !c.measured() {
+			continue
+		}
 		r.Results = append(r.Results, p.result(c, p.cells[i]))
 		for _, b := range p.cfg.Baselines {
-			r.Ratios = append(r.Ratios, p.ratio(c, p.cells[i], b))
+			if q := p.ratio(c, p.cells[i], b); q.Rounds > 0 {
+				r.Ratios = append(r.Ratios, q)
+			}
 		}
 	}
 	for _, b := range p.cfg.Baselines {
 		for _, c := range p.order {
-			if p.base[baseKey{b, c.size}] == c {
+			if p.base[baseKey{b, c.size}] == c && c.measured() {
 				r.Baselines = append(r.Baselines, c.baseline(b))
 				if t, ok := c.mover.(*tcpMover); ok {
 					r.Config.TCP = t.detail

@@ -99,6 +99,7 @@ func TestRunWithFaults(t *testing.T) {
 	for _, x := range r.Results {
 		require.True(t, x.Verified)
 		require.Positive(t, x.Retransmits, "%v of %d bytes", x.Op, x.Size)
+		require.Positive(t, x.SeqNAKs+x.Timeouts, "%v of %d bytes", x.Op, x.Size)
 	}
 }
 
@@ -222,6 +223,45 @@ func TestRunStopsWithItsContext(t *testing.T) {
 	_, err := Run(ctx, cfg, p)
 	require.ErrorIs(t, err, why)
 }
+
+// A run that is interrupted reports the cells that have finished a round, and no
+// more; one that is interrupted before that reports nothing.
+func TestInterruptedRunReportsWhatIsFinished(t *testing.T) {
+	for _, at := range []int{2, 4} {
+		cfg := small(t)
+		cfg.Sizes, cfg.Ops, cfg.Rounds, cfg.Baselines = []int{64}, []Op{OpWrite, OpRead, OpSend}, 2, []Baseline{BaselineTCP}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("enough")
+		step := 0
+		r, err := Run(ctx, cfg, onEveryStep(func() {
+			if step++; step == at { // of tcp, write, read, send
+				cancel(why)
+			}
+		}))
+		require.ErrorIs(t, err, why)
+		if at == 2 {
+			require.Nil(t, r)
+			continue
+		}
+		require.True(t, r.Interrupted)
+		require.Len(t, r.Results, 2)
+		require.Equal(t, []Op{OpWrite, OpRead}, []Op{r.Results[0].Op, r.Results[1].Op})
+		for _, x := range r.Results {
+			require.Positive(t, x.GBPerS)
+			require.Positive(t, x.LatencyUS.P50)
+		}
+		require.Len(t, r.Baselines, 1)
+		require.Len(t, r.Ratios, 2)
+		require.Equal(t, 1, r.Ratios[0].Rounds)
+	}
+}
+
+// onEveryStep is a Progress that does something at each step.
+type onEveryStep func()
+
+func (f onEveryStep) Begin(int)   {}
+func (f onEveryStep) Step(string) { f() }
+func (f onEveryStep) End()        {}
 
 // onStep is a Progress that does something at the first step.
 func onStep(f func(string)) Progress { return &hook{f: f} }

@@ -130,7 +130,7 @@ func (s *session) usage(ctx context.Context) (usage, error) {
 	if s.mode == modeInProcess {
 		there.CPU = 0 // the same process
 	}
-	return usage{CPU: here.CPU + there.CPU, Retransmits: here.Retransmits + there.Retransmits}, nil
+	return here.add(there), nil
 }
 
 // deathLag is how long news of a child's death may come after the broken

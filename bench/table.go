@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gohixl/hixl/transport/udp"
 )
 
 // WriteTable writes what was run, then one table of all results and baselines.
@@ -14,6 +16,9 @@ func (r *Report) WriteTable(w io.Writer) error {
 	r.heading(&b)
 	writeColumns(&b, r.rows())
 	b.WriteString("\n" + r.legend())
+	if r.Interrupted {
+		fmt.Fprintf(&b, "Interrupted: what had finished no round is missing, the rest may have fewer than %d.\n", r.Config.Rounds)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -44,7 +49,26 @@ func (r *Report) legend() string {
 	if r.Config.TCP != "" {
 		s += "tcp: " + r.Config.TCP + "; its latency is a message and an 8-byte answer.\n"
 	}
-	return s + "Every byte that arrived was verified.\n"
+	return s + r.causes() + "Every byte that arrived was verified.\n"
+}
+
+// causes says why packets were sent again, and what to do about what can be
+// helped.
+func (r *Report) causes() string {
+	var all Causes
+	for i := range r.Results {
+		all = all.add(r.Results[i].Causes)
+	}
+	if all == (Causes{}) {
+		return ""
+	}
+	s := fmt.Sprintf("rtx has its causes in %d RNR NAKs (no receive was posted), %d sequence NAKs and %d timeouts; %d packets were dropped at full receive buffers.\n",
+		all.RNRNAKs, all.SeqNAKs, all.Timeouts, all.RxOverflow)
+	if all.RxOverflow > 0 {
+		s += fmt.Sprintf("Full receive buffers: allow larger ones on both sides, sysctl -w net.core.rmem_max=%d (or run with CAP_NET_ADMIN); or choose a lower --depth or --qps.\n",
+			udp.DefaultRecvBuffer)
+	}
+	return s
 }
 
 // rows is the table with its heading; the baselines follow the results.

@@ -1,6 +1,10 @@
 package bench
 
-import "time"
+import (
+	"time"
+
+	"github.com/gohixl/hixl"
+)
 
 // usage is what has been spent so far.
 type usage struct {
@@ -8,4 +12,47 @@ type usage struct {
 	CPU time.Duration `json:"cpu"`
 	// Retransmits is the packets that a cell's queue pairs sent again.
 	Retransmits uint64 `json:"retransmits"`
+	Causes
+}
+
+func (u usage) add(v usage) usage {
+	return usage{CPU: u.CPU + v.CPU, Retransmits: u.Retransmits + v.Retransmits, Causes: u.Causes.add(v.Causes)}
+}
+
+// since is what came after v.
+func (u usage) since(v usage) usage {
+	return usage{CPU: u.CPU - v.CPU, Retransmits: u.Retransmits - v.Retransmits, Causes: u.Causes.since(v.Causes)}
+}
+
+// Causes are what makes packets be sent again, counted on both sides. One
+// cause can repeat many packets.
+type Causes struct {
+	// RNRNAKs are messages refused because no receive was posted.
+	RNRNAKs uint64 `json:"rnr_naks"`
+	// SeqNAKs are gaps that the receiving side saw, in requests or in the
+	// responses of READs.
+	SeqNAKs uint64 `json:"seq_naks"`
+	// Timeouts are waits for an answer that did not come, the early ones that the
+	// measured round trip gives among them.
+	Timeouts uint64 `json:"timeouts"`
+	// RxOverflow is packets that a kernel dropped at a socket's full receive
+	// buffer.
+	RxOverflow uint64 `json:"rx_overflow"`
+}
+
+func (c Causes) add(d Causes) Causes {
+	return Causes{c.RNRNAKs + d.RNRNAKs, c.SeqNAKs + d.SeqNAKs, c.Timeouts + d.Timeouts, c.RxOverflow + d.RxOverflow}
+}
+
+func (c Causes) since(d Causes) Causes {
+	return Causes{c.RNRNAKs - d.RNRNAKs, c.SeqNAKs - d.SeqNAKs, c.Timeouts - d.Timeouts, c.RxOverflow - d.RxOverflow}
+}
+
+// causes picks them from a NIC's counters: each NAK where it arrives, since only
+// there does it have an effect.
+func causes(s *hixl.Stats) Causes {
+	return Causes{
+		RNRNAKs: s.RC.RNRsReceived, SeqNAKs: s.RC.SeqNAKsReceived + s.RC.ImpliedNAKs,
+		Timeouts: s.RC.Timeouts + s.RC.EarlyTimeouts, RxOverflow: s.Transport.RxOverflow,
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"strings"
@@ -155,10 +156,14 @@ func (o *options) run(c *cobra.Command) error {
 		return &bench.FlagError{Flag: "listen", Given: o.listen, Allowed: "only with --serve", Do: "add --serve, or leave it out"}
 	}
 	rep, err := bench.Run(c.Context(), cfg, bench.ProgressBar(os.Stderr))
-	if err != nil {
+	if rep == nil {
 		return err
 	}
-	switch out := c.OutOrStdout(); {
+	return errors.Join(err, o.print(c.OutOrStdout(), rep)) // both when it was interrupted
+}
+
+func (o *options) print(out io.Writer, rep *bench.Report) error {
+	switch {
 	case o.json:
 		return rep.WriteJSON(out)
 	case o.csv:

@@ -19,18 +19,18 @@ import (
 const (
 	exitFailed      = 1   // a run failed, or bytes were wrong
 	exitUsage       = 2   // a flag cannot work
-	exitInterrupted = 130 // as shells report SIGINT
+	exitInterrupted = 130 // as shells report SIGINT; the cells that were finished are printed
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
 	err := command().ExecuteContext(ctx)
 	interrupted := ctx.Err() != nil
-	stop()
 	if err == nil {
 		return
 	}
-	if interrupted {
+	if interrupted && !errors.Is(err, bench.ErrVerify) {
 		fmt.Fprintln(os.Stderr, "hixl-bench: interrupted")
 		os.Exit(exitInterrupted)
 	}
