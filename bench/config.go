@@ -118,6 +118,9 @@ type Config struct {
 	// PeerCommand is the program, with arguments, that calls [ServePeer] on its
 	// standard input and output. Empty: this executable with argument "peer".
 	PeerCommand []string
+	// Note, if not nil, hears what a person who waits wants to know: that the peer
+	// serves somebody else, for one.
+	Note func(string)
 }
 
 // withDefaults fills what is not set.

@@ -23,17 +23,29 @@ type control struct {
 	hangUp func()
 	// explain turns a broken connection into what broke it.
 	explain func(error) error
+	// note hears that the peer is busy with somebody else; nil: nobody listens.
+	note func(string)
 }
 
 // call asks one question. An error of the peer's comes back as *PeerError, a
 // failed verification as *MismatchError.
 func (c *control) call(ctx context.Context, req *request) (*response, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("no answer to %q in %v", req.Do, callTimeout))
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(callTimeout, func() { cancel(fmt.Errorf("no answer to %q in %v", req.Do, callTimeout)) })
+	defer late.Stop()
 	defer context.AfterFunc(ctx, c.hangUp)()
 	var resp response
 	err := c.wire.send(req)
 	if err == nil {
+		err = c.wire.receive(&resp)
+	}
+	for err == nil && resp.Busy != "" && req.Do == doHello {
+		late.Stop() // it takes as long as whoever is before us takes
+		if c.note != nil {
+			c.note(resp.Busy)
+		}
+		resp = response{}
 		err = c.wire.receive(&resp)
 	}
 	if err != nil {

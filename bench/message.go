@@ -3,7 +3,7 @@ package bench
 import "net/netip"
 
 // protocolVersion changes when control messages do; both ends must agree.
-const protocolVersion = 1
+const protocolVersion = 2
 
 // verb is what a request asks for.
 type verb string
@@ -41,6 +41,8 @@ type request struct {
 // hello opens the peer.
 type hello struct {
 	Version int `json:"version"`
+	// From is the requester's RoCE address, for the peer's notes.
+	From netip.Addr `json:"from"`
 	// Local is the RoCE address to open; unset: where the control connection is.
 	Local  netip.Addr `json:"local"`
 	Region int        `json:"region"`
@@ -87,7 +89,10 @@ type tcpSpec struct {
 // response answers one request.
 type response struct {
 	// Err is what went wrong, "" if nothing did.
-	Err      string         `json:"err,omitempty"`
+	Err string `json:"err,omitempty"`
+	// Busy says why the answer to hello takes its time. It may come before the
+	// answer, and even before the question.
+	Busy     string         `json:"busy,omitempty"`
 	Mismatch *MismatchError `json:"mismatch,omitempty"`
 	Welcome  *welcome       `json:"welcome,omitempty"`
 	// Addresses are the queue pairs of an opened cell.

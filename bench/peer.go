@@ -14,7 +14,8 @@ type peer struct {
 	addr  netip.Addr // where to open the NIC when hello does not say
 	ep    *endpoint  // nil before hello
 	cells map[int]*peerCell
-	qps   int                  // open in all cells
+	qps   int // open in all cells
+	tally tally
 	tcp   map[int]*tcpReceiver // by size
 }
 
@@ -68,6 +69,7 @@ func (p *peer) answer(ctx context.Context, req *request) *response {
 		return resp
 	}
 	if err := do(p, ctx, req, resp); err != nil {
+		p.tally.failed(err)
 		var m *MismatchError
 		if errors.As(err, &m) {
 			resp.Mismatch = m
@@ -106,7 +108,7 @@ func (p *peer) hello(_ context.Context, req *request, resp *response) error {
 	if err != nil {
 		return err
 	}
-	p.ep = ep
+	p.ep, p.tally.from = ep, h.From
 	resp.Welcome = &welcome{Addr: ep.nic.Address(), Src: memoryOf(ep.src), Dst: memoryOf(ep.dst)}
 	return nil
 }
@@ -132,6 +134,7 @@ func (p *peer) open(_ context.Context, req *request, resp *response) error {
 	}
 	p.cells[ce.ID] = c
 	p.qps += ce.QPs
+	p.tally.cells++
 	resp.Addresses = c.addresses()
 	return nil
 }
@@ -188,6 +191,14 @@ func (p *peer) finish(ctx context.Context, req *request, _ *response) error {
 			return err
 		}
 	}
+	if err := p.verify(c, req); err != nil {
+		return err
+	}
+	p.tally.rounds++
+	return nil
+}
+
+func (p *peer) verify(c *peerCell, req *request) error {
 	switch key := req.Prepare.Key; {
 	case c.cell.Op == OpCAS:
 		return p.verifyCounters(key, req.Spans)

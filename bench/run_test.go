@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -339,29 +338,6 @@ func TestBusyAddressIsNamed(t *testing.T) {
 	_, err = Run(t.Context(), cfg, nil)
 	require.Error(t, err)
 	require.ErrorContains(t, err, cfg.Local.String())
-}
-
-func TestListenServesOneRunAfterAnother(t *testing.T) {
-	a, b := addresses()
-	ctx, cancel := context.WithCancel(t.Context())
-	notes := make(chan string, 10)
-	ended := make(chan error, 1)
-	go func() { ended <- Listen(ctx, "127.0.0.1:0", b, func(s string) { notes <- s }) }()
-	var at string
-	_, err := fmt.Sscanf(<-notes, "listening on %s", &at)
-	require.NoError(t, err)
-	for range 2 {
-		r, err := Run(t.Context(), Config{
-			Local: a, Peer: at, Ops: []Op{OpWrite, OpFAA}, Sizes: []int{64}, Region: 64 << 10, Duration: minSlice, Rounds: 1,
-		}, nil)
-		require.NoError(t, err)
-		require.Len(t, r.Results, 2)
-		require.Equal(t, modeRemote, r.Config.Mode)
-		require.Equal(t, b.String(), r.Config.Peer)
-		require.Contains(t, <-notes, "session from")
-	}
-	cancel()
-	require.NoError(t, <-ended)
 }
 
 func TestPeerThatIsNotThere(t *testing.T) {

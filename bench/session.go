@@ -87,7 +87,7 @@ func dialPeer(ctx context.Context, cfg Config) (*session, error) {
 		return nil, fmt.Errorf("bench: reaching the peer, does `hixl-bench --serve` run there? %w", err)
 	}
 	return &session{
-		control: &control{wire: newWire(conn, conn), hangUp: func() { _ = conn.Close() }},
+		control: &control{wire: newWire(conn, conn), hangUp: func() { _ = conn.Close() }, note: cfg.Note},
 		mode:    modeRemote, stop: func() { _ = conn.Close() },
 		local: conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap(),
 	}, nil
@@ -105,7 +105,7 @@ func (s *session) open(ctx context.Context, cfg Config) error {
 	}
 	s.ep = ep
 	resp, err := s.call(ctx, &request{Do: doHello, Hello: &hello{
-		Version: protocolVersion, Local: cfg.PeerLocal, Region: cfg.Region, Seed: cfg.Seed, Faults: cfg.Faults,
+		Version: protocolVersion, From: ep.nic.Address(), Local: cfg.PeerLocal, Region: cfg.Region, Seed: cfg.Seed, Faults: cfg.Faults,
 	}})
 	if err != nil {
 		return err
@@ -114,7 +114,18 @@ func (s *session) open(ctx context.Context, cfg Config) error {
 		return &PeerError{Err: errors.New("answered without its memory")}
 	}
 	s.peer = resp.Welcome
-	return nil
+	return sameFamily(ep.nic.Address(), s.peer.Addr)
+}
+
+// sameFamily refuses two RoCE addresses that cannot reach each other.
+func sameFamily(local, peer netip.Addr) error {
+	if local.Is4() == peer.Is4() {
+		return nil
+	}
+	return &FlagError{
+		Flag: "local", Given: fmt.Sprintf("%v, with a peer at %v", local, peer), Allowed: "RoCE addresses of one family, IPv4 or IPv6, on both sides",
+		Do: "give --local of the peer's family here, or start the peer with --serve --local and an address of this one's",
+	}
 }
 
 // usage is what both processes and both NICs have spent.

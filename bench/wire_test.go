@@ -59,7 +59,7 @@ func TestWireStopsReadingALineWithoutEnd(t *testing.T) {
 }
 
 func FuzzWire(f *testing.F) {
-	f.Add([]byte(`{"do":"hello","hello":{"version":1,"local":"127.0.0.1","region":64}}` + "\n"))
+	f.Add([]byte(`{"do":"hello","hello":{"version":2,"local":"127.0.0.1","region":64}}` + "\n"))
 	f.Add([]byte(`{"spans":[{"from":1,"to":18446744073709551615}]}` + "\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		w := newWire(bytes.NewReader(b), io.Discard)

@@ -96,8 +96,8 @@ func (o *options) flags(c *cobra.Command) {
 	f.StringVar(&o.local, "local", "", "RoCE address to use; two, separated by a comma, name the peer's as well, which else is the next one (default 127.0.0.1,127.0.0.2; with --peer and --serve the one that reaches the other end)")
 	f.BoolVar(&o.cfg.InProcess, "in-process", false, "run the peer in this process")
 	f.StringVar(&o.cfg.Peer, "peer", "", "host or host:port where hixl-bench --serve runs")
-	f.BoolVar(&o.serve, "serve", false, "be the peer of a hixl-bench --peer elsewhere, one at a time, until interrupted")
-	f.StringVar(&o.listen, "listen", fmt.Sprintf(":%d", bench.DefaultPort), "TCP address for --serve")
+	f.BoolVar(&o.serve, "serve", false, "be the peer of a hixl-bench --peer elsewhere, one at a time, until interrupted; a second one waits")
+	f.StringVar(&o.listen, "listen", fmt.Sprintf(":%d", bench.DefaultPort), "TCP address for --serve; without a host, as by default, on all addresses of this machine")
 }
 
 // config puts the flags together.
@@ -155,6 +155,7 @@ func (o *options) run(c *cobra.Command) error {
 	if c.Flags().Changed("listen") {
 		return &bench.FlagError{Flag: "listen", Given: o.listen, Allowed: "only with --serve", Do: "add --serve, or leave it out"}
 	}
+	cfg.Note = note
 	rep, err := bench.Run(c.Context(), cfg, bench.ProgressBar(os.Stderr))
 	if rep == nil {
 		return err
@@ -191,8 +192,11 @@ func (o *options) serveRemote(c *cobra.Command, cfg bench.Config) error {
 	if cfg.PeerLocal.IsValid() {
 		return &bench.FlagError{Flag: "local", Given: fmt.Sprintf("%q with --serve", o.local), Allowed: allowed, Do: "leave the second address out"}
 	}
-	return bench.Listen(c.Context(), o.listen, cfg.Local, func(s string) { fmt.Fprintln(os.Stderr, "hixl-bench:", s) })
+	return bench.Listen(c.Context(), o.listen, cfg.Local, note)
 }
+
+// note tells what is no result.
+func note(s string) { fmt.Fprintln(os.Stderr, "hixl-bench:", s) }
 
 // peerCommand is what hixl-bench starts itself as.
 func peerCommand() *cobra.Command {
