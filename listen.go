@@ -17,8 +17,8 @@ const DefaultBacklog = 128
 
 // ListenConfig describes a listener.
 type ListenConfig struct {
-	// Accept is how [Listener.Accept] accepts. It need not be given to those who
-	// only use [Listener.AcceptRequest].
+	// Accept is how [Listener.Accept] accepts: QPConfig at least. It need not be
+	// given to those who only use [Listener.AcceptRequest].
 	Accept AcceptOptions
 	// Backlog is how many requests may wait to be taken, default
 	// [DefaultBacklog]. Further ones are refused with [RejectNoResources].
@@ -122,9 +122,12 @@ func (l *Listener) AcceptRequest(ctx context.Context) (*Request, error) {
 // gives up meanwhile are passed over. A context that has ended makes it a poll:
 // requests that wait are accepted, a connection that is established is returned.
 // The error is a *[ConnError], which unwraps to net.ErrClosed after Close, to the
-// context's, or to what is wrong with the options, in which case the request is
-// refused.
+// context's, or to what is wrong with the options: at once where they tell, else
+// when there is a request, which is refused.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
+	if err := l.accept.check(); err != nil {
+		return nil, &ConnError{Op: "accept", Addr: l.addr.String(), Err: err}
+	}
 	for {
 		l.mu.Lock()
 		if len(l.ready) > 0 {
@@ -148,6 +151,15 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 			return nil, err
 		}
 	}
+}
+
+// check finds the mistakes in options that are there before any request.
+func (o *AcceptOptions) check() error {
+	if _, err := o.QPConfig.resolve(); err != nil {
+		return err
+	}
+	_, err := o.params(false)
+	return err
 }
 
 // wait waits for a change.
