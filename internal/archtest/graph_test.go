@@ -60,8 +60,7 @@ var graph = map[string][]string{
 
 // external says which packages may import a foreign module, or one package of
 // it that has a line of its own. A path ending in "/*" stands for the folder
-// and all below it. Tests and packages named *test may import any module
-// listed here.
+// and all below it. Tests and test packages may import any module listed here.
 var external = map[string][]string{
 	"golang.org/x/sys":                        {"device/*", "transport/*", "internal/nic", "internal/pages", "internal/hostinfo", "bench", "cmd/*", "interop/*"},
 	"golang.org/x/sys/cpu":                    {"roce/internal/crc", "internal/hostinfo"}, // reads the processor's features at start, no I/O: which CRC kernel to run
@@ -139,9 +138,14 @@ func ours(imp string) (string, bool) {
 	return strings.CutPrefix(imp, module+"/")
 }
 
-// isTestPackage says whether a package serves tests alone, as devicetest does.
-// It imports what tests may.
-func isTestPackage(path string) bool { return strings.HasSuffix(path, "test") }
+// testPackages serve tests alone and import what tests may. A name that ends in
+// test is not enough: perftest is a program's.
+var testPackages = []string{
+	"transport/transporttest", "device/devicetest", "internal/nic/nictest", "internal/nic/hostiletest",
+	"internal/tools/toolstest", "internal/archtest",
+}
+
+func isTestPackage(path string) bool { return slices.Contains(testPackages, path) }
 
 // judgeImport says what is wrong with a file of the package at path importing
 // imp, or nothing.
