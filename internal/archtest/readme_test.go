@@ -3,6 +3,7 @@ package archtest
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -20,6 +21,20 @@ func TestReadmeShowsAnExample(t *testing.T) {
 	require.True(t, found)
 	require.Greater(t, strings.Count(code, "\n"), 15)
 	require.Contains(t, example, "\n"+code+"\n")
+}
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)\)`)
+
+// README.md says how to get the module, by its name, and links to files that are
+// there.
+func TestReadmePointsSomewhere(t *testing.T) {
+	readme := flat(t, filepath.Join(root, "README.md"))
+	require.Contains(t, readme, "\ngo get "+module+"\n")
+	links := link.FindAllStringSubmatch(readme, -1)
+	require.NotEmpty(t, links)
+	for _, m := range links {
+		require.FileExists(t, filepath.Join(root, m[1]))
+	}
 }
 
 // flat returns a file's lines without their indentation.
