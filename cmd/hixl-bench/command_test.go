@@ -110,6 +110,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		require.Contains(t, out, "--"+f)
 	}
 	require.NotContains(t, out, "(default none)")
+	require.Regexp(t, `--listen string .*on all addresses of this machine \(default ":18515"\)`, out)
 	require.NotContains(t, out, "standard input and output", "the peer command is hidden")
 }
 
