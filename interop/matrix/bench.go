@@ -33,8 +33,9 @@ type Bench struct {
 	// Keep keeps the captures of cells that passed.
 	Keep bool
 
-	captures []string // not yet seen by tshark
-	packets  int      // in them
+	captures []string        // not yet seen by tshark
+	keep     map[string]bool // those of cells that failed
+	packets  int             // in captures
 	decoded  tshark.Result
 	failed   error                     // of tshark
 	commands map[string]bool           // of Hixl
@@ -140,6 +141,9 @@ func (b *Bench) run(ctx context.Context, c *Cell, role Role, t *Traffic) (string
 	if bad == nil {
 		b.captures = append(b.captures, capture)
 		b.packets += traffic.Packets
+	}
+	if err != nil {
+		b.keep[capture] = true
 	}
 	return detail, err
 }

@@ -31,7 +31,9 @@ func (b *Bench) decode(ctx context.Context) error {
 		return err // they are worth a look
 	}
 	for _, c := range captures {
-		err = errors.Join(err, os.Remove(c))
+		if !b.keep[c] {
+			err = errors.Join(err, os.Remove(c))
+		}
 	}
 	return err
 }

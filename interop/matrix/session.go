@@ -143,7 +143,7 @@ func Boot(ctx context.Context, backend lab.Backend) (*Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bench{Lab: l, Hixl: filepath.Join(dir, binary), Dir: dir}, nil
+	return &Bench{Lab: l, Hixl: filepath.Join(dir, binary), Dir: dir, keep: make(map[string]bool)}, nil
 }
 
 // List returns the cells that are selected, each with its role, as text.
