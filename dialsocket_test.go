@@ -38,7 +38,7 @@ func TestContextsEndWaiting(t *testing.T) {
 	require.True(t, errors.As(err, &ce) && ce.Timeout())
 	a.left(t)
 
-	l, err := b.nic.Listen(t.Context(), ":18515", hixl.ListenConfig{})
+	l, err := b.nic.Listen(t.Context(), ":18515", hixl.ListenConfig{Accept: hixl.AcceptOptions{QPConfig: b.config()}})
 	require.NoError(t, err)
 	_, err = l.AcceptRequest(short())
 	require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -144,6 +144,8 @@ const (
 var (
 	// ErrClosed: the NIC was closed.
 	ErrClosed = nic.ErrClosed
+	// ErrDevice: the transport failed for good, and the NIC with it.
+	ErrDevice = nic.ErrDevice
 	// ErrConfig: a configuration value out of its limits.
 	ErrConfig = nic.ErrConfig
 	// ErrState: the queue pair's state does not allow it.
