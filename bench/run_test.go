@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,12 +19,13 @@ import (
 	"github.com/gohixl/hixl"
 )
 
-// nextNet gives each test two addresses that no other test uses.
+// nextNet gives each test two addresses that no other test uses, nor the same
+// test run by another process at the same time.
 var nextNet atomic.Uint32
 
 func addresses() (a, b netip.Addr) {
-	n := byte(nextNet.Add(1))
-	return netip.AddrFrom4([4]byte{127, 99, n, 1}), netip.AddrFrom4([4]byte{127, 99, n, 2})
+	n, process := byte(nextNet.Add(1)), byte(os.Getpid()%127)
+	return netip.AddrFrom4([4]byte{127, 99, n, 2*process + 1}), netip.AddrFrom4([4]byte{127, 99, n, 2*process + 2})
 }
 
 // small is a run of little data.
