@@ -119,11 +119,14 @@ func (a *Attr) checkRanges(mask AttrMask, from, to State, cfg *Config) error {
 	return nil
 }
 
+// broadcast is every host at once: a socket would send there.
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
 // check says what is allowed instead when the vector cannot be used.
 func (v *AddressVector) check(local netip.Addr) string {
 	a := v.Addr
 	switch {
-	case !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || a.Is4In6() || a.Zone() != "":
+	case !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || a == broadcast || a.Is4In6() || a.Zone() != "":
 		return "the address of one host, without zone and not IPv4-mapped"
 	case a.Is4() != local.Is4():
 		return fmt.Sprintf("an address of the family of the local one, %v", local)

@@ -2,6 +2,7 @@ package qp_test
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -59,6 +60,7 @@ func TestRanges(t *testing.T) {
 		{qp.MaskMinRNRTimer, func(a *qp.Attr) { a.MinRNRTimer = 32 }},
 		{qp.MaskAV, func(a *qp.Attr) { a.AV.Addr = nictest.Addr(1, true) }},
 		{qp.MaskAV, func(a *qp.Attr) { a.AV = qp.AddressVector{} }},
+		{qp.MaskAV, func(a *qp.Attr) { a.AV.Addr = netip.MustParseAddr("255.255.255.255") }},
 		{qp.MaskAV, func(a *qp.Attr) { a.AV.FlowLabel = 1 << 20 }},
 		{qp.MaskAccess, func(a *qp.Attr) { a.Access = mr.LocalWrite }},
 		{qp.MaskPKeyIndex, func(a *qp.Attr) { a.PKeyIndex = 1 }},
