@@ -50,13 +50,16 @@ const (
 	addressSample = "hixl1,10.0.0.1,qpn=0x00a1b2,psn=0x00c3d4,mtu=4096,reads=16,hixl"
 )
 
+// broadcast is every host at once.
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
 // check refuses an address that nobody can have.
 func (a Address) check() error {
 	bad := func(format string, args ...any) error {
 		return &AddressError{Input: a.String(), Problem: fmt.Sprintf(format, args...)}
 	}
 	switch {
-	case !a.Addr.IsValid() || a.Addr.IsUnspecified() || a.Addr.IsMulticast():
+	case !a.Addr.IsValid() || a.Addr.IsUnspecified() || a.Addr.IsMulticast() || a.Addr == broadcast:
 		return bad("the IP address must be that of one host")
 	case a.Addr.Is4In6() || a.Addr.Zone() != "":
 		return bad("the IP address must not be IPv4-mapped or have a zone")

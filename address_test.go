@@ -48,6 +48,7 @@ func TestParseAddressErrors(t *testing.T) {
 		"hixl1,10.1.2.300,qpn=0x00a1b2,psn=0xc3d4e5,mtu=4096,reads=16":                "no IP address",
 		"hixl1,0.0.0.0,qpn=0x00a1b2,psn=0xc3d4e5,mtu=4096,reads=16":                   "one host",
 		"hixl1,224.0.0.1,qpn=0x00a1b2,psn=0xc3d4e5,mtu=4096,reads=16":                 "one host",
+		"hixl1,255.255.255.255,qpn=0x00a1b2,psn=0xc3d4e5,mtu=4096,reads=16":           "one host",
 		"hixl1,fe80::1%lo,qpn=0x00a1b2,psn=0xc3d4e5,mtu=4096,reads=16":                "zone",
 		"hixl1,::ffff:10.1.2.3,qpn=0x00a1b2,psn=0xc3d4e5,mtu=4096,reads=16":           "IPv4-mapped",
 		"hixl1,10.1.2.3,psn=0x00a1b2,psn=0xc3d4e5,mtu=4096,reads=16":                  `begin with "qpn=0x"`,
