@@ -38,6 +38,9 @@ type Config struct {
 	// packet on its own. NoICRCCheck takes packets whatever their ICRC says: for
 	// laboratories that rewrite packets, since nothing else checks every byte.
 	NoECN, NoTrains, NoICRCCheck bool
+	// Progress chooses between latency and processor time: how long whoever waits
+	// looks for packets before it parks. The zero value is [Balanced].
+	Progress Progress
 	// Logger gets what an operator should know, rarely; nil is off.
 	Logger *slog.Logger
 

@@ -80,10 +80,20 @@ type (
 	QPStats = rc.Stats
 	// Memory is a span of bytes that a region can be made of. See [device.Memory].
 	Memory = device.Memory
+	// Progress chooses between latency and processor time, see [Config].
+	Progress = nic.Progress
 	// QPN is a queue pair number.
 	QPN = roce.QPN
 	// PSN is a packet sequence number.
 	PSN = roce.PSN
+)
+
+// Modes of progress: look for packets for some 10 µs before parking, for some
+// 100 µs, or not at all. An idle NIC parks in every mode.
+const (
+	Balanced   = nic.Balanced
+	LowLatency = nic.LowLatency
+	LowCPU     = nic.LowCPU
 )
 
 // Rights.

@@ -37,6 +37,7 @@ type NIC struct {
 	woken    atomic.Bool // the attached service is to be run
 	noTrains atomic.Bool
 	polls    atomic.Uint64 // by applications
+	noYield  atomic.Int64  // mono.Time before which nobody yields
 	resume   chan struct{} // capacity 1: an application stops looking
 	rested   uint64        // polls when the receive goroutine last looked; its own
 	closing  atomic.Bool

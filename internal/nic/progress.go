@@ -3,6 +3,8 @@ package nic
 import (
 	"runtime"
 	"time"
+
+	"github.com/gohixl/hixl/internal/mono"
 )
 
 // Progress handles one batch of packets if nobody else is receiving, and reports
@@ -39,8 +41,28 @@ func (n *NIC) look(try int) bool {
 		return false
 	}
 	runtime.Gosched()
-	yield()
+	n.yield()
 	return true
+}
+
+// A yield to another thread that computes lasts for its whole time slice, and no
+// goroutine can use the processor that it gives away. After one that took longer
+// than longYield, none is tried for restYields times as long: the process or the
+// machine has something better to do.
+const (
+	longYield  = 500 * time.Microsecond
+	restYields = 16
+)
+
+func (n *NIC) yield() {
+	before := n.clock()
+	if before < mono.Time(n.noYield.Load()) {
+		return
+	}
+	yield()
+	if took := n.clock().Sub(before); took > longYield {
+		n.noYield.Store(int64(before.Add(restYields * took)))
+	}
 }
 
 // restFor is how long the receive goroutine leaves the transport to an

@@ -13,7 +13,7 @@ const (
 	// worthHuge is the size from which memory is rounded up to huge pages: a
 	// packet copy then finds its translations cached, which counts most in a
 	// virtual machine, where each missing one costs two page walks.
-	worthHuge = huge / 4
+	worthHuge = huge / 2
 )
 
 // Map returns size bytes, at least 1, and what unmaps them.
