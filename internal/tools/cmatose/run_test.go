@@ -19,6 +19,7 @@ func both(t *testing.T, n int, server, client Config) (s, c *toolstest.End[Resul
 		cfg := server
 		if common.Client() {
 			cfg = client
+			common.Patience *= 10 // the server is the one that gives up
 		}
 		cfg.Common = common
 		return Run(ctx, cfg)

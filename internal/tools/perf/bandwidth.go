@@ -103,7 +103,7 @@ func (t *timed) stop() {
 }
 
 // grace is how long completions may lag behind the word that all was sent.
-const grace = 500 * time.Millisecond
+const grace = 300 * time.Millisecond
 
 // untilEnd returns a context that ends with errEnded some time after the peer is
 // through, once nothing more arrives, or with what became of the peer.

@@ -35,8 +35,10 @@ func (s *session) runOverCM(ctx context.Context) error {
 	}
 	p := &cmPlug{}
 	if s.cfg.Client() {
+		p.connect = p.dial
 		p.control, err = p.dialControl(ctx, s, end)
 	} else {
+		p.connect = p.acceptNext
 		p.control, err = p.acceptControl(ctx, s, end)
 	}
 	if err != nil {
@@ -54,6 +56,8 @@ type cmPlug struct {
 	listener *hixl.Listener // of a server
 	control  *tools.CMLink
 	conns    []*hixl.Conn
+	// connect makes one connection of the test.
+	connect func(context.Context, *session) (*hixl.Conn, error)
 }
 
 func (p *cmPlug) dialControl(ctx context.Context, s *session, end *tools.CMLinkEnd) (*tools.CMLink, error) {
@@ -130,18 +134,10 @@ const (
 	dialPause = 100 * time.Millisecond
 )
 
-func (p *cmPlug) connect(ctx context.Context, s *session) (*hixl.Conn, error) {
-	cfg, reads := s.dev.qpConfig(s.cfg), hixl.None
-	if s.cfg.Test.pulls() {
-		reads = s.cfg.Outs
-	} else {
-		cfg.MaxReads = hixl.None
-	}
-	if p.listener != nil {
-		return p.accept(ctx, hixl.AcceptOptions{QPConfig: cfg, Connect: s.cmOptions(reads)})
-	}
+func (p *cmPlug) dial(ctx context.Context, s *session) (*hixl.Conn, error) {
+	cfg, o := s.cmEnd()
 	for try := 1; ; try++ {
-		c, err := s.cfg.DialCM(ctx, s.dev.nic, hixl.DialOptions{QPConfig: cfg, Connect: s.cmOptions(reads)})
+		c, err := s.cfg.DialCM(ctx, s.dev.nic, hixl.DialOptions{QPConfig: cfg, Connect: o})
 		if err == nil || try == dialTries || !errors.Is(err, hixl.ErrRejected) {
 			return c, err
 		}
@@ -151,6 +147,22 @@ func (p *cmPlug) connect(ctx context.Context, s *session) (*hixl.Conn, error) {
 			return nil, err
 		}
 	}
+}
+
+func (p *cmPlug) acceptNext(ctx context.Context, s *session) (*hixl.Conn, error) {
+	cfg, o := s.cmEnd()
+	return p.accept(ctx, hixl.AcceptOptions{QPConfig: cfg, Connect: o})
+}
+
+// cmEnd is how a queue pair of the test is made. Only READs and atomics ask for
+// room for them, as in perftest.
+func (s *session) cmEnd() (hixl.QPConfig, hixl.ConnectOptions) {
+	cfg := s.dev.qpConfig(s.cfg)
+	if s.cfg.Test.pulls() {
+		return cfg, s.cmOptions(s.cfg.Outs)
+	}
+	cfg.MaxReads = hixl.None
+	return cfg, s.cmOptions(hixl.None)
 }
 
 // join has nothing to do: the connections stand.

@@ -177,6 +177,9 @@ func (e *engine) postReceives(f *flow) error {
 
 // take waits for completions and accounts for them.
 func (e *engine) take(ctx context.Context) error {
+	if ctx.Err() != nil { // there may be something to take at any time
+		return context.Cause(ctx)
+	}
 	n, err := e.d.cq.Wait(ctx, e.wcs)
 	if err != nil {
 		return tools.Cause(ctx, err)

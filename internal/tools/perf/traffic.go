@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/gohixl/hixl"
 	"github.com/gohixl/hixl/internal/tools"
 )
 
@@ -84,7 +85,7 @@ func (s *session) rdmaBandwidth(ctx context.Context) (err error) {
 			return err
 		}
 		s.cfg.Printf("%s", mine.add(theirs).line(s.cfg.Gbits))
-		if err := s.checkServed(theirs); err != nil {
+		if err := s.checkServed(ctx, theirs); err != nil {
 			return err
 		}
 	}
@@ -111,7 +112,7 @@ func (s *session) serve(ctx context.Context) error {
 	}
 	s.cfg.Printf("%s", theirs.line(s.cfg.Gbits))
 	s.res.Messages = theirs.iters
-	if err := s.checkServed(theirs); err != nil {
+	if err := s.checkServed(ctx, theirs); err != nil {
 		return err
 	}
 	return s.barrier(ctx, "at the end")
@@ -241,7 +242,10 @@ func (s *session) checkReceived(e *engine) error {
 }
 
 // checkServed looks at what the peer's writes and atomics left here.
-func (s *session) checkServed(r bwReport) error {
+func (s *session) checkServed(ctx context.Context, r bwReport) error {
+	if s.cfg.Connection == hixl.UC {
+		tools.Linger(ctx, grace, s.dev.nic) // nobody acknowledges: the word that all was sent may be first
+	}
 	n := r.iters / uint64(s.cfg.QPs)
 	switch {
 	case s.cfg.Test.Verb == Read:

@@ -16,14 +16,6 @@ import (
 
 const recordings = "../../../testdata/pcaps"
 
-// pipe returns our end of a connection as a Conn, and the peer's.
-func pipe(t *testing.T, patience time.Duration) (*tools.Conn, net.Conn) {
-	t.Helper()
-	ours, theirs := net.Pipe()
-	t.Cleanup(func() { _ = ours.Close(); _ = theirs.Close() })
-	return tools.NewConn(ours, patience), theirs
-}
-
 // Told the recorded address, each role sends the recorded bytes.
 func TestRecordedExchanges(t *testing.T) {
 	for _, name := range []string{"tool-rc-pingpong", "tool-ud-pingpong"} {
@@ -35,13 +27,14 @@ func TestRecordedExchanges(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, own[0], mine.line())
 
-			conn, peer := pipe(t, 10*time.Second)
-			said := make(chan [][]byte, 1)
-			go func() { said <- toolstest.Play(t, peer, msgs, !client) }()
+			ours, peer := toolstest.Connection(t)
+			played := make(chan error, 1)
+			go func() { played <- toolstest.Play(peer, msgs, !client) }()
 			var connected dest
-			theirs, err := exchange(t.Context(), conn, client, mine, func(d dest) error { connected = d; return nil })
+			theirs, err := exchange(t.Context(), tools.NewConn(ours, 10*time.Second), client, mine, func(d dest) error { connected = d; return nil })
 			require.NoError(t, err)
-			require.Equal(t, own, <-said)
+			require.NoError(t, <-played)
+			require.Equal(t, own, ours.Writes())
 			require.Equal(t, theirs, connected)
 			require.Equal(t, toolstest.Recorded(msgs, !client)[0], theirs.line())
 			require.True(t, strings.HasPrefix(gidText(theirs.gid), "::ffff:10.77.0.1"))
@@ -70,18 +63,11 @@ func TestHostileExchanges(t *testing.T) {
 		"a longer one":    {strings.Repeat("0", 52), "is no line of the form"},
 		"only separators": {strings.Repeat(":", 51) + "\x00", "is no line of the form"},
 	} {
-		conn, peer := pipe(t, 10*time.Second)
-		go func() {
-			for _, part := range strings.SplitAfter(c.says, "\x00") {
-				_, _ = peer.Write([]byte(part))
-				if part != "" && c.says[0] == '0' {
-					_ = peer.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-					_, _ = peer.Read(make([]byte, 52))
-				}
-			}
-			_ = peer.Close()
-		}()
-		_, err := exchange(t.Context(), conn, false, dest{}, func(dest) error { return nil })
+		ours, peer := toolstest.Connection(t)
+		_, err := peer.Write([]byte(c.says))
+		require.NoError(t, err)
+		require.NoError(t, peer.(*net.TCPConn).CloseWrite())
+		_, err = exchange(t.Context(), tools.NewConn(ours, 10*time.Second), false, dest{}, func(dest) error { return nil })
 		require.ErrorIs(t, err, tools.ErrExchange, name)
 		require.ErrorContains(t, err, c.want, name)
 	}
@@ -90,14 +76,14 @@ func TestHostileExchanges(t *testing.T) {
 // A peer that says nothing is given up in time.
 func TestSilentPeer(t *testing.T) {
 	for _, client := range []bool{true, false} {
-		conn, _ := pipe(t, 50*time.Millisecond)
-		_, err := exchange(t.Context(), conn, client, dest{}, nil)
+		ours, _ := toolstest.Connection(t)
+		_, err := exchange(t.Context(), tools.NewConn(ours, 50*time.Millisecond), client, dest{}, nil)
 		require.ErrorIs(t, err, tools.ErrSilent)
 	}
-	conn, _ := pipe(t, time.Hour)
+	ours, _ := toolstest.Connection(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := exchange(ctx, conn, false, dest{}, nil)
+	_, err := exchange(ctx, tools.NewConn(ours, time.Hour), false, dest{}, nil)
 	require.ErrorIs(t, err, context.Canceled)
 }
 

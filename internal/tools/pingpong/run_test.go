@@ -25,14 +25,14 @@ type side struct {
 	err error
 }
 
-// game runs a server on 127.94.n.2 and a client on 127.94.n.1.
+// game runs a server on 127.94.60+n.2 and a client on 127.94.60+n.1.
 func game(t *testing.T, n int, server, client Config) (s, c *side) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	s, c = new(side), new(side)
 	ready, done := make(chan struct{}), make(chan struct{})
-	server.Local = netip.AddrFrom4([4]byte{127, 94, byte(n), 2})
+	server.Local = netip.AddrFrom4([4]byte{127, 94, byte(60 + n), 2})
 	server.Port = freePort(t, server.Local)
 	client.Port = server.Port
 	server.Bind, server.Out = server.Local.String(), &s.out
@@ -47,7 +47,7 @@ func game(t *testing.T, n int, server, client Config) (s, c *side) {
 	case <-done:
 		t.Fatal(s.err)
 	}
-	client.Local, client.Host, client.Out = netip.AddrFrom4([4]byte{127, 94, byte(n), 1}), server.Local.String(), &c.out
+	client.Local, client.Host, client.Out = netip.AddrFrom4([4]byte{127, 94, byte(60 + n), 1}), server.Local.String(), &c.out
 	c.res, c.err = Run(ctx, client)
 	wg.Wait()
 	return s, c
@@ -77,12 +77,12 @@ func TestGames(t *testing.T) {
 			require.NoError(t, s.err)
 			require.NoError(t, c.err)
 			require.Equal(t, cfg.Iters, c.res.Iters)
-			require.Regexp(t, `(?s)^  local address:  LID 0x0000, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID ::ffff:127\.94\.\d\.1
-  remote address: LID 0x0000, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID ::ffff:127\.94\.\d\.2
+			require.Regexp(t, `(?s)^  local address:  LID 0x0000, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID ::ffff:127\.94\.\d\d\.1
+  remote address: LID 0x0000, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID ::ffff:127\.94\.\d\d\.2
 \d+ bytes in \d+\.\d\d seconds = \d+\.\d\d Mbit/sec
 \d+ iters in \d+\.\d\d seconds = \d+\.\d\d usec/iter
 `, c.out.String())
-			require.Regexp(t, regexp.MustCompile(`local address: .* ::ffff:127\.94\.\d\.2\n.* ::ffff:127\.94\.\d\.1\n`), s.out.String())
+			require.Regexp(t, regexp.MustCompile(`local address: .* ::ffff:127\.94\.\d\d\.2\n.* ::ffff:127\.94\.\d\d\.1\n`), s.out.String())
 		})
 	}
 }
@@ -142,11 +142,11 @@ func TestLinkLimits(t *testing.T) {
 }
 
 func TestNobodyThere(t *testing.T) {
-	_, err := Run(t.Context(), Config{Common: tools.Common{Host: "127.94.24.9"}})
+	_, err := Run(t.Context(), Config{Common: tools.Common{Host: "127.94.84.9"}})
 	require.ErrorIs(t, err, tools.ErrExchange)
 	require.ErrorContains(t, err, "is the server running, and is this its port (-p)")
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = Run(ctx, Config{Common: tools.Common{Bind: "127.94.24.9", Ready: func(net.Addr) { cancel() }}})
+	_, err = Run(ctx, Config{Common: tools.Common{Bind: "127.94.84.9", Ready: func(net.Addr) { cancel() }}})
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = Run(t.Context(), Config{Common: tools.Common{Bind: "192.0.2.1"}})
 	require.ErrorContains(t, err, "listening")

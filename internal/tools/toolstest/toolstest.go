@@ -3,10 +3,13 @@ package toolstest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +17,8 @@ import (
 	"github.com/google/gopacket/layers"
 	"github.com/google/gopacket/pcapgo"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gohixl/hixl/roce"
 )
 
 // Message is what one write put on the wire.
@@ -53,31 +58,76 @@ func Exchange(t testing.TB, dir, name string) (msgs []Message) {
 	}
 }
 
-// Play is the end of a connection that the recording calls the client, or the
-// server: it sends what that one sent, and after each of the other's messages
-// looks at what we sent in its place, which must have come in one write of the
-// same length. It returns ours.
-func Play(t testing.TB, conn net.Conn, msgs []Message, client bool) (ours [][]byte) {
-	t.Helper()
-	defer conn.Close()
-	for i, m := range msgs {
-		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-		if m.FromClient == client {
-			if _, err := conn.Write(m.Data); err != nil {
-				t.Errorf("message %d, %q: %v", i, m.Data, err)
-				return ours
-			}
-			continue
-		}
-		b := make([]byte, 4096)
-		n, err := conn.Read(b)
-		if err != nil || n != len(m.Data) {
-			t.Errorf("message %d: got %q (%v), recorded %q", i, b[:n], err, m.Data)
-			return ours
-		}
-		ours = append(ours, b[:n])
+// Recorder is our end of a connection. It keeps each write, since the originals
+// read every message of an exchange with one read.
+type Recorder struct {
+	net.Conn
+	mu     sync.Mutex
+	writes [][]byte // guarded by mu
+}
+
+func (r *Recorder) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	r.writes = append(r.writes, bytes.Clone(b))
+	r.mu.Unlock()
+	return r.Conn.Write(b)
+}
+
+// CloseWrite is that of TCP.
+func (r *Recorder) CloseWrite() error {
+	if c, ok := r.Conn.(*net.TCPConn); ok {
+		return c.CloseWrite()
 	}
-	return ours
+	return nil
+}
+
+// Writes returns what was written, a slice for each call.
+func (r *Recorder) Writes() [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.writes
+}
+
+// Connection returns both ends of a TCP connection, ours and a peer's. They are
+// closed when the test ends.
+func Connection(t testing.TB) (*Recorder, net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		c, _ := l.Accept()
+		accepted <- c
+	}()
+	ours, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	theirs := <-accepted
+	require.NotNil(t, theirs)
+	t.Cleanup(func() { _ = ours.Close(); _ = theirs.Close() })
+	return &Recorder{Conn: ours}, theirs
+}
+
+// Play is the end of a connection that the recording calls the client, or the
+// server: it sends what that one sent, each message when all before it have been
+// there, and closes the connection. It is for a goroutine of its own.
+func Play(conn net.Conn, msgs []Message, client bool) error {
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return err
+	}
+	for i, m := range msgs {
+		var err error
+		if m.FromClient == client {
+			_, err = conn.Write(m.Data)
+		} else {
+			_, err = io.ReadFull(conn, make([]byte, len(m.Data)))
+		}
+		if err != nil {
+			return fmt.Errorf("message %d, %q: %w", i, m.Data, err)
+		}
+	}
+	return nil
 }
 
 // Recorded returns the data of one side.
@@ -88,4 +138,33 @@ func Recorded(msgs []Message, client bool) (out [][]byte) {
 		}
 	}
 	return out
+}
+
+// SendExchange returns what went over the first connection of the connection
+// manager in a capture, a SEND each. The client is who sent the first packet.
+func SendExchange(t testing.TB, dir, name string) (msgs []Message) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, name+".pcap"))
+	require.NoError(t, err)
+	defer f.Close()
+	r, err := pcapgo.NewReader(f)
+	require.NoError(t, err)
+	var client netip.Addr
+	for {
+		b, _, err := r.ReadPacketData()
+		if errors.Is(err, io.EOF) {
+			return msgs
+		}
+		require.NoError(t, err)
+		var frame roce.Frame
+		var p roce.Packet
+		require.NoError(t, roce.DecodeFrame(roce.LinkType(r.LinkType()), b, &frame))
+		require.NoError(t, p.Decode(frame.Payload))
+		if !client.IsValid() {
+			client = frame.Src
+		}
+		if p.Opcode == roce.OpSendOnly {
+			msgs = append(msgs, Message{FromClient: frame.Src == client, Data: bytes.Clone(p.Payload)})
+		}
+	}
 }
