@@ -91,7 +91,7 @@ func newPerfTest(t perf.Test) *cobra.Command {
 }
 
 func runPerf(c *cobra.Command, cfg perf.Config) error {
-	cfg.Out = c.OutOrStdout()
+	announce(c, &cfg.Common)
 	_, err := perf.Run(c.Context(), cfg)
 	return err
 }

@@ -64,7 +64,7 @@ func newPingpong(name string, service hixl.Type, what, long string) *cobra.Comma
 			if len(args) == 1 {
 				cfg.Host = args[0]
 			}
-			cfg.Out = c.OutOrStdout()
+			announce(c, &cfg.Common)
 			noteIdle(c, pingpongIdle)
 			_, err := pingpong.Run(c.Context(), cfg)
 			return err

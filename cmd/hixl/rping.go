@@ -41,7 +41,7 @@ could not be completed ends with 2.`,
 			if err := rpingAddress(&cfg, client, addr); err != nil {
 				return err
 			}
-			cfg.Out = c.OutOrStdout()
+			announce(c, &cfg.Common)
 			noteIdle(c, []idle{{"debug", "tcpdump and hixl dump show the packets"}})
 			_, err := rping.Run(c.Context(), cfg)
 			return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 
@@ -41,6 +42,12 @@ func setLocal(o *tools.Common, local string) error {
 	}
 	o.Local = a.Unmap()
 	return nil
+}
+
+// announce lets a server say that it listens, to whoever waits to start a client.
+func announce(c *cobra.Command, o *tools.Common) {
+	o.Out = c.OutOrStdout()
+	o.Ready = func(a net.Addr) { _, _ = fmt.Fprintf(c.ErrOrStderr(), "listening on %v\n", a) }
 }
 
 // flagError adds the flags there are to what is wrong with one.

@@ -31,7 +31,7 @@ arrived, 1 when it was wrong, 2 when the test could not be run to its end.`,
 			if err := setLocal(&cfg.Common, local); err != nil {
 				return err
 			}
-			cfg.Out = c.OutOrStdout()
+			announce(c, &cfg.Common)
 			noteIdle(c, []idle{{"format", "-s takes names and addresses"}})
 			_, err := cmatose.Run(c.Context(), cfg)
 			return err
