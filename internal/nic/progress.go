@@ -71,11 +71,11 @@ const restFor = 100 * time.Microsecond
 
 // rest returns when no application looks for packets any more. Waiting for them as
 // well would cost a wake-up each, on a processor that the application or its peer
-// could use.
-func (n *NIC) rest() {
+// could use. timer is the receive goroutine's, not running.
+func (n *NIC) rest(timer *time.Timer) {
 	for polls := n.polls.Load(); polls != n.rested; polls = n.polls.Load() {
 		n.rested = polls
-		timer := time.NewTimer(restFor)
+		timer.Reset(restFor)
 		select {
 		case <-timer.C:
 			continue

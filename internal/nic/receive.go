@@ -3,6 +3,7 @@ package nic
 import (
 	"net"
 	"sync"
+	"time"
 
 	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/internal/mono"
@@ -205,8 +206,10 @@ func (r *receiver) readsFirst(now mono.Time, q *Queue) {
 
 // run receives until the transport is closed or fails for good.
 func (r *receiver) run() {
+	timer := time.NewTimer(restFor)
+	timer.Stop()
 	for {
-		r.nic.rest()
+		r.nic.rest(timer)
 		err := r.nic.conn.WaitRead()
 		if err == nil {
 			err = r.drainSocket()

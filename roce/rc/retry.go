@@ -159,7 +159,9 @@ func (r *requester) seqNAK(now mono.Time, progressed bool) {
 		return
 	}
 	r.c.common.stats.SeqNAKsReceived++
-	if !progressed && !r.spendRetry() {
+	// After a timeout without progress the timer counts: a NAK shows that the peer
+	// is alive, and its probes may be what is lost.
+	if !progressed && r.rtt.backoff == 0 && !r.spendRetry() {
 		return
 	}
 	r.nakDone, r.nakAt = true, r.una
