@@ -58,22 +58,26 @@ func (n *NIC) Listen(ctx context.Context, address string, cfg ListenConfig) (*Li
 			Field: "ListenConfig.Accept.QP", Value: cfg.Accept.QP.QPN(), Allowed: "nothing: each connection has a queue pair of its own, from QPConfig",
 		}}
 	}
-	var err error
-	if l.cm, l.service, l.addr, err = n.listen(ctx, cfg.Resolver, cm.PortSpaceTCP, address, listenHandler{l}); err != nil {
+	bind := func(m *connmgr.Manager, s cm.ServiceID, addr netip.AddrPort) { l.cm, l.service, l.addr = m, s, addr }
+	if err := n.listen(ctx, cfg.Resolver, cm.PortSpaceTCP, address, listenHandler{l}, bind); err != nil {
 		return nil, &ConnError{Op: "listen", Addr: address, Err: err}
 	}
 	return l, nil
 }
 
-// listen gives what arrives for an address to a handler.
-func (n *NIC) listen(ctx context.Context, r *net.Resolver, space cm.PortSpace, address string, h connmgr.Handler) (*connmgr.Manager, cm.ServiceID, netip.AddrPort, error) {
+// listen gives what arrives for an address to a handler. bind is told what the
+// handler listens on, before anything can arrive.
+func (n *NIC) listen(
+	ctx context.Context, r *net.Resolver, space cm.PortSpace, address string, h connmgr.Handler,
+	bind func(*connmgr.Manager, cm.ServiceID, netip.AddrPort),
+) error {
 	port, err := n.ownPort(ctx, r, address)
 	if err != nil {
-		return nil, 0, netip.AddrPort{}, err
+		return err
 	}
 	m, err := n.manager()
 	if err != nil {
-		return nil, 0, netip.AddrPort{}, closedOr(err)
+		return closedOr(err)
 	}
 	wanted := port
 	for tries := 0; ; tries++ {
@@ -81,11 +85,12 @@ func (n *NIC) listen(ctx context.Context, r *net.Resolver, space cm.PortSpace, a
 			port = ephemeral()
 		}
 		s := space.Service(port)
+		bind(m, s, netip.AddrPortFrom(n.Address(), port))
 		switch err := m.Listen(s, h); {
 		case err == nil:
-			return m, s, netip.AddrPortFrom(n.Address(), port), nil
+			return nil
 		case wanted != 0 || tries >= maxPortTries:
-			return nil, 0, netip.AddrPort{}, closedOr(err)
+			return closedOr(err)
 		}
 	}
 }

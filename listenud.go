@@ -46,7 +46,8 @@ func (n *NIC) ListenUD(ctx context.Context, address string, cfg UDConfig) (*UDLi
 	}
 	err := checkAnswer(cfg.QP, cfg.PrivateData)
 	if err == nil {
-		l.cm, l.service, l.addr, err = n.listen(ctx, cfg.Resolver, cm.PortSpaceUDP, address, udListenHandler{l})
+		bind := func(m *connmgr.Manager, s cm.ServiceID, addr netip.AddrPort) { l.cm, l.service, l.addr = m, s, addr }
+		err = n.listen(ctx, cfg.Resolver, cm.PortSpaceUDP, address, udListenHandler{l}, bind)
 	}
 	if err != nil {
 		return nil, &ConnError{Op: "listen", Addr: address, Err: err}
