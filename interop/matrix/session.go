@@ -97,7 +97,8 @@ func hostRelease() string {
 	if err != nil {
 		return "unknown"
 	}
-	return strings.TrimSpace(string(b))
+	version, _, _ := strings.Cut(strings.TrimSpace(string(b)), "-") // the rest is the machine's own business
+	return version
 }
 
 // String is the outcome in a line.
