@@ -36,11 +36,11 @@ type (
 	// RecvWR is a receive work request: ID, and SGE where the next message goes. A
 	// WRITE with immediate takes one too, and none of its memory. See [qp.RecvWR].
 	RecvWR = qp.RecvWR
-	// Op is the operation of a SendWR, [OpSend] and so on. See [rc.Op].
-	Op = rc.Op
+	// Op is the operation of a SendWR, [OpSend] and so on. See [wr.Op].
+	Op = wr.Op
 	// Flags modify a SendWR: [Fence], [Signaled], [Solicited], [Inline]. See
-	// [rc.Flags].
-	Flags = rc.Flags
+	// [wr.Flags].
+	Flags = wr.Flags
 	// Completion tells what became of a work request, see [cq.Completion]: WRID is
 	// the request's ID; its Err method is nil, or a *[StatusError]; ByteLen and Imm
 	// what was received.
@@ -108,23 +108,23 @@ const (
 
 // Operations.
 const (
-	OpSend        = rc.OpSend
-	OpSendImm     = rc.OpSendImm
-	OpSendInv     = rc.OpSendInv
-	OpWrite       = rc.OpWrite
-	OpWriteImm    = rc.OpWriteImm
-	OpRead        = rc.OpRead
-	OpCmpSwap     = rc.OpCmpSwap
-	OpFetchAdd    = rc.OpFetchAdd
-	OpAtomicWrite = rc.OpAtomicWrite
+	OpSend        = wr.OpSend
+	OpSendImm     = wr.OpSendImm
+	OpSendInv     = wr.OpSendInv
+	OpWrite       = wr.OpWrite
+	OpWriteImm    = wr.OpWriteImm
+	OpRead        = wr.OpRead
+	OpCmpSwap     = wr.OpCmpSwap
+	OpFetchAdd    = wr.OpFetchAdd
+	OpAtomicWrite = wr.OpAtomicWrite
 )
 
 // Flags of a SendWR.
 const (
-	Fence     = rc.Fence
-	Signaled  = rc.Signaled
-	Solicited = rc.Solicited
-	Inline    = rc.Inline
+	Fence     = wr.Fence
+	Signaled  = wr.Signaled
+	Solicited = wr.Solicited
+	Inline    = wr.Inline
 )
 
 // Services of a queue pair: reliable connection, unreliable connection,
@@ -161,7 +161,7 @@ var (
 	// ErrState: the queue pair's state does not allow it.
 	ErrState = qp.ErrState
 	// ErrSendQueueFull: as many sends are outstanding as the queue holds.
-	ErrSendQueueFull = rc.ErrSendQueueFull
+	ErrSendQueueFull = wr.ErrSendQueueFull
 	// ErrRecvQueueFull: as many receives wait as the queue holds.
 	ErrRecvQueueFull = qp.ErrRecvQueueFull
 )

@@ -8,7 +8,6 @@ import (
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
 	"github.com/gohixl/hixl/roce/wr"
 )
 
@@ -18,13 +17,13 @@ import (
 type SendWR struct {
 	// ID comes back in the completion.
 	ID    uint64
-	Op    rc.Op
-	Flags rc.Flags
+	Op    wr.Op
+	Flags wr.Flags
 	// SGE is the local memory: the source, or for READ and atomics the
 	// destination.
 	SGE []mr.SGE
 	// Inline, if not empty, is the payload itself and takes the place of SGE. It
-	// is copied. With the flag rc.Inline and no Inline, what SGE names is copied.
+	// is copied. With the flag wr.Inline and no Inline, what SGE names is copied.
 	Inline []byte
 	// RemoteAddr and RKey name the peer's memory, but for SENDs.
 	RemoteAddr uint64
@@ -56,12 +55,12 @@ func (q *QP) postSend(now mono.Time, w *SendWR) error {
 	if s := q.now(); !rules[s].postSend {
 		return &StateError{Op: "post send", State: s, Advice: sendAdvice(s)}
 	}
-	if w.Op > rc.OpAtomicWrite {
+	if w.Op > wr.OpAtomicWrite {
 		return &WorkRequestError{fmt.Sprintf("operation %d", w.Op), "SEND to ATOMIC WRITE"}
 	}
 	r := &q.req
 	*r = wr.Request{
-		ID: w.ID, Op: w.Op, Flags: w.Flags &^ rc.Inline, RemoteAddr: w.RemoteAddr, RKey: w.RKey,
+		ID: w.ID, Op: w.Op, Flags: w.Flags &^ wr.Inline, RemoteAddr: w.RemoteAddr, RKey: w.RKey,
 		Imm: w.Imm, InvKey: w.InvKey, Compare: w.Compare, SwapAdd: w.SwapAdd,
 	}
 	if q.cfg.Type >= UD {
@@ -76,12 +75,12 @@ func (q *QP) postSend(now mono.Time, w *SendWR) error {
 		}
 	}
 	if q.cfg.SignalAll {
-		r.Flags |= rc.Signaled
+		r.Flags |= wr.Signaled
 	}
 	if len(w.SGE) > q.cfg.MaxSendSGE {
 		return tooManySGE(len(w.SGE), q.cfg.MaxSendSGE)
 	}
-	if len(w.Inline) > 0 || w.Flags&rc.Inline != 0 || w.Op == rc.OpAtomicWrite {
+	if len(w.Inline) > 0 || w.Flags&wr.Inline != 0 || w.Op == wr.OpAtomicWrite {
 		if err := q.inline(w, r); err != nil {
 			return err
 		}
@@ -148,27 +147,27 @@ func tooManySGE(n, limit int) error {
 }
 
 // inline makes r carry its payload.
-func (q *QP) inline(wr *SendWR, r *rc.Request) error {
-	if wr.Op.TakesRead() && wr.Op != rc.OpAtomicWrite {
-		return &WorkRequestError{"inline data with " + wr.Op.String(), "entries for the result"}
+func (q *QP) inline(req *SendWR, r *wr.Request) error {
+	if req.Op.TakesRead() && req.Op != wr.OpAtomicWrite {
+		return &WorkRequestError{"inline data with " + req.Op.String(), "entries for the result"}
 	}
-	data := wr.Inline
+	data := req.Inline
 	if len(data) == 0 {
 		var err error
-		if data, err = q.gather(wr.SGE); err != nil {
+		if data, err = q.gather(req.SGE); err != nil {
 			return err
 		}
-	} else if len(wr.SGE) > 0 {
+	} else if len(req.SGE) > 0 {
 		return &WorkRequestError{"both inline data and scatter/gather entries", "one of the two"}
 	}
 	limit := q.cfg.MaxInline
-	if wr.Op == rc.OpAtomicWrite {
+	if req.Op == wr.OpAtomicWrite {
 		limit = wordSize
 	}
 	if len(data) > limit {
 		return tooLongInline(len(data), limit)
 	}
-	r.Flags |= rc.Inline
+	r.Flags |= wr.Inline
 	r.Inline = q.copied[:copy(q.copied[:], data)] // the caller's may be on its stack
 	return nil
 }
@@ -230,12 +229,12 @@ func (q *QP) PostRecv(wrs []RecvWR) (drain bool, err error) {
 	return q.now() == Err, nil
 }
 
-func (q *QP) postRecv(wr *RecvWR) error {
+func (q *QP) postRecv(req *RecvWR) error {
 	if s := q.now(); !rules[s].postRecv {
 		return &StateError{Op: "post receive", State: s, Advice: "move it to INIT first"}
 	}
 	if q.cfg.SRQ != nil {
 		return ErrShared
 	}
-	return q.recv.post(q.cfg.PD, wr)
+	return q.recv.post(q.cfg.PD, req)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/gohixl/hixl/internal/nic/nictest"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport/sim"
 )
 
@@ -23,7 +23,7 @@ func two(t *testing.T) *nictest.Fabric {
 func sges(r *mr.Region, n int) []mr.SGE { return []mr.SGE{r.SGE(0, uint32(n))} }
 
 func write(b *mr.Region) qp.SendWR {
-	return qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, RemoteAddr: b.Addr(), RKey: b.RKey()}
+	return qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, RemoteAddr: b.Addr(), RKey: b.RKey()}
 }
 
 func nextEvent(t *testing.T, e *nictest.End) qp.Event {
@@ -106,7 +106,7 @@ func TestPostByState(t *testing.T) {
 		for _, err := range []struct {
 			ok  bool
 			err error
-		}{{send, a.PostSend([]qp.SendWR{{Op: rc.OpWrite}})}, {recv, a.PostRecv([]qp.RecvWR{{}})}} {
+		}{{send, a.PostSend([]qp.SendWR{{Op: wr.OpWrite}})}, {recv, a.PostRecv([]qp.RecvWR{{}})}} {
 			if err.ok {
 				require.NoError(t, err.err)
 				continue
@@ -132,7 +132,7 @@ func TestPostByState(t *testing.T) {
 	check(qp.SQD, true, true)
 	require.NoError(t, a.Modify(&qp.Attr{State: qp.Err}, qp.MaskState))
 	check(qp.Err, true, true)
-	require.ErrorIs(t, a.PostSend([]qp.SendWR{{Op: rc.OpWrite}, {Op: 77}}), qp.ErrWorkRequest)
+	require.ErrorIs(t, a.PostSend([]qp.SendWR{{Op: wr.OpWrite}, {Op: 77}}), qp.ErrWorkRequest)
 	a.Close()
 	check(qp.Reset, false, false)
 	require.ErrorIs(t, a.Modify(&qp.Attr{State: qp.Init}, qp.MaskState), qp.ErrState)
@@ -160,11 +160,11 @@ func TestSQD(t *testing.T) {
 	f := two(t)
 	a, b := f.Pair(0, 1, nictest.PairConfig{})
 	local, remote := a.Region(1<<20), b.Region(1<<20)
-	wr := write(remote)
-	wr.SGE = sges(local, 1<<20)
-	a.Post(wr)
+	req := write(remote)
+	req.SGE = sges(local, 1<<20)
+	a.Post(req)
 	require.NoError(t, a.Modify(&qp.Attr{State: qp.SQD, SQDNotify: true}, qp.MaskState|qp.MaskSQDNotify))
-	a.Post(wr)
+	a.Post(req)
 	require.Empty(t, a.NIC.Events())
 	var early *qp.StateError
 	err := a.Modify(&qp.Attr{Timeout: 10}, qp.MaskTimeout)
@@ -211,7 +211,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 	require.ErrorIs(t, srq.Arm(9), qp.ErrConfig)
 	for i := range 6 {
 		l := links[i%3]
-		l.a.Post(qp.SendWR{Op: rc.OpSend, Flags: rc.Signaled, Inline: []byte{byte(i)}})
+		l.a.Post(qp.SendWR{Op: wr.OpSend, Flags: wr.Signaled, Inline: []byte{byte(i)}})
 		f.RunUntil(time.Second, func() bool { return l.b.Recv.Len() == 1 })
 		c := l.b.Take(l.b.Recv)[0]
 		require.NoError(t, c.Err())
@@ -291,8 +291,8 @@ func TestEventsOverflow(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, srq.Post(qp.RecvWR{}))
 		require.NoError(t, srq.Arm(1))
-		require.True(t, srq.Take(&rc.Receive{}))
-		require.False(t, srq.Take(&rc.Receive{}))
+		require.True(t, srq.Take(&wr.Receive{}))
+		require.False(t, srq.Take(&wr.Receive{}))
 	}
 	require.Equal(t, uint64(300-256), f.NICs[0].Stats().EventsLost)
 }
@@ -306,14 +306,14 @@ func TestInlineGather(t *testing.T) {
 		local.Bytes()[i] = byte(i)
 	}
 	b.Receive(qp.RecvWR{SGE: []mr.SGE{{}, remote.SGE(0, 100), {LKey: 99}, remote.SGE(100, 200)}})
-	a.Post(qp.SendWR{Op: rc.OpSend, Flags: rc.Inline | rc.Signaled, SGE: []mr.SGE{local.SGE(1, 99), local.SGE(200, 0), local.SGE(100, 100)}})
+	a.Post(qp.SendWR{Op: wr.OpSend, Flags: wr.Inline | wr.Signaled, SGE: []mr.SGE{local.SGE(1, 99), local.SGE(200, 0), local.SGE(100, 100)}})
 	clear(local.Bytes())
 	f.RunUntil(time.Second, func() bool { return b.Recv.Len() == 1 })
 	require.Equal(t, uint32(199), b.Take(b.Recv)[0].ByteLen)
 	for i := range 199 {
 		require.Equal(t, byte(i+1), remote.Bytes()[i])
 	}
-	err := a.PostSend([]qp.SendWR{{Op: rc.OpSend, Flags: rc.Inline, SGE: []mr.SGE{local.SGE(0, 200), local.SGE(0, 57)}}})
+	err := a.PostSend([]qp.SendWR{{Op: wr.OpSend, Flags: wr.Inline, SGE: []mr.SGE{local.SGE(0, 200), local.SGE(0, 57)}}})
 	require.ErrorIs(t, err, qp.ErrWorkRequest)
 	require.ErrorContains(t, err, "257 bytes of inline data")
 }

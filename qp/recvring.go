@@ -2,7 +2,7 @@ package qp
 
 import (
 	"github.com/gohixl/hixl/mr"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // RecvWR is a receive work request: where the next message that needs one goes.
@@ -53,7 +53,7 @@ func (r *recvRing) push(id uint64, spans []mr.Span) {
 }
 
 // take moves the oldest receive to out.
-func (r *recvRing) take(out *rc.Receive) bool {
+func (r *recvRing) take(out *wr.Receive) bool {
 	if r.head == r.tail {
 		return false
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/gohixl/hixl/mr"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // SRQConfig describes a shared receive queue.
@@ -64,31 +64,31 @@ func (s *SRQ) Post(wrs ...RecvWR) error {
 	return nil
 }
 
-func (s *SRQ) post(wr *RecvWR) error {
+func (s *SRQ) post(req *RecvWR) error {
 	if s.gone {
 		return &StateError{Op: "post to shared receive queue", State: Reset, Advice: "it was closed"}
 	}
-	return s.ring.post(s.cfg.PD, wr)
+	return s.ring.post(s.cfg.PD, req)
 }
 
 // post checks and appends one receive.
-func (r *recvRing) post(pd *mr.PD, wr *RecvWR) error {
-	if len(wr.SGE) > r.sge {
-		return tooManySGE(len(wr.SGE), r.sge)
+func (r *recvRing) post(pd *mr.PD, req *RecvWR) error {
+	if len(req.SGE) > r.sge {
+		return tooManySGE(len(req.SGE), r.sge)
 	}
 	if r.full() {
 		return fmt.Errorf("%w: it holds %d; wait for completions, or make it larger", ErrRecvQueueFull, r.limit)
 	}
-	spans, err := resolve(pd, wr.SGE, mr.LocalWrite, r.next())
+	spans, err := resolve(pd, req.SGE, mr.LocalWrite, r.next())
 	if err != nil {
 		return err
 	}
-	r.push(wr.ID, spans)
+	r.push(req.ID, spans)
 	return nil
 }
 
-// Take implements rc.ReceiveSource.
-func (s *SRQ) Take(out *rc.Receive) bool {
+// Take implements wr.ReceiveSource.
+func (s *SRQ) Take(out *wr.Receive) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ok := s.ring.take(out)

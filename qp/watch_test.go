@@ -9,7 +9,7 @@ import (
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/internal/nic/nictest"
 	"github.com/gohixl/hixl/qp"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // Who watches is told of the first request, in RTS too, and of the end that the
@@ -42,7 +42,7 @@ func TestWatch(t *testing.T) {
 	seen = nil
 	c, _ := f.Pair(0, 1, cfg)
 	require.NoError(t, c.Modify(&qp.Attr{State: qp.Err}, qp.MaskState))
-	c.Post(qp.SendWR{Op: rc.OpSend, Flags: rc.Signaled})
+	c.Post(qp.SendWR{Op: wr.OpSend, Flags: wr.Signaled})
 	f.Run(time.Millisecond)
 	require.Len(t, c.Take(c.Send), 1)
 	require.Empty(t, seen, "by command: the commander knows")

@@ -10,7 +10,6 @@ import (
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/cm"
-	"github.com/gohixl/hixl/roce/rc"
 	"github.com/gohixl/hixl/roce/ud"
 	"github.com/gohixl/hixl/roce/wr"
 )
@@ -147,7 +146,7 @@ func (m *Manager) post(sends []cm.Send) (n int, full bool) {
 	posts := m.run.posts[:0]
 	for i := range sends {
 		s := &sends[i]
-		posts = append(posts, qp.SendWR{Op: rc.OpSend, Inline: s.MAD[:], To: to(s)})
+		posts = append(posts, qp.SendWR{Op: wr.OpSend, Inline: s.MAD[:], To: to(s)})
 	}
 	m.run.posts = posts
 	err := m.gsi.PostSend(posts)
@@ -159,7 +158,7 @@ func (m *Manager) post(sends []cm.Send) (n int, full bool) {
 	if !errors.As(err, &refused) {
 		return len(sends), false // the NIC closes
 	}
-	if errors.Is(err, rc.ErrSendQueueFull) {
+	if errors.Is(err, wr.ErrSendQueueFull) {
 		return refused.Index, true
 	}
 	return refused.Index + 1, false

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // Nothing is allocated from post to completion, whatever the operation and however
@@ -23,26 +23,26 @@ func TestNoAllocations(t *testing.T) {
 		room := []mr.SGE{r.remote.SGE(0, 1<<20)}
 		recvs := []qp.RecvWR{{SGE: room}}
 		for _, tt := range []struct {
-			op   rc.Op
+			op   wr.Op
 			size int
 		}{
-			{rc.OpWrite, 8},
-			{rc.OpWrite, 100000},
-			{rc.OpRead, 8},
-			{rc.OpRead, 100000},
-			{rc.OpFetchAdd, 8},
-			{rc.OpCmpSwap, 8},
-			{rc.OpSend, 100},
-			{rc.OpSend, 100000},
-			{rc.OpWriteImm, 5000},
+			{wr.OpWrite, 8},
+			{wr.OpWrite, 100000},
+			{wr.OpRead, 8},
+			{wr.OpRead, 100000},
+			{wr.OpFetchAdd, 8},
+			{wr.OpCmpSwap, 8},
+			{wr.OpSend, 100},
+			{wr.OpSend, 100000},
+			{wr.OpWriteImm, 5000},
 		} {
-			wr := r.wr(tt.op, tt.size)
-			wrs := []qp.SendWR{wr, wr}
+			req := r.wr(tt.op, tt.size)
+			wrs := []qp.SendWR{req, req}
 			wrs[0].Flags = 0
-			inline := []qp.SendWR{{Op: rc.OpWrite, Flags: rc.Signaled, Inline: make([]byte, 200), RemoteAddr: r.remote.Addr(), RKey: r.remote.RKey()}}
+			inline := []qp.SendWR{{Op: wr.OpWrite, Flags: wr.Signaled, Inline: make([]byte, 200), RemoteAddr: r.remote.Addr(), RKey: r.remote.RKey()}}
 			once := func() {
 				for range 2 {
-					if tt.op == rc.OpSend || tt.op == rc.OpWriteImm {
+					if tt.op == wr.OpSend || tt.op == wr.OpWriteImm {
 						if r.b.PostRecv(recvs) != nil {
 							t.Fatal("receive refused")
 						}

@@ -12,7 +12,7 @@ import (
 	"github.com/gohixl/hixl/internal/nic/nictest"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/udp"
 )
@@ -36,9 +36,9 @@ func newRig(tb testing.TB, x, y transport.Conn, size int) *rig {
 }
 
 // wr is a signaled request for n bytes.
-func (r *rig) wr(op rc.Op, n int) qp.SendWR {
+func (r *rig) wr(op wr.Op, n int) qp.SendWR {
 	r.sge[0] = r.local.SGE(0, uint32(n))
-	return qp.SendWR{Op: op, Flags: rc.Signaled, SGE: r.sge[:], RemoteAddr: r.remote.Addr(), RKey: r.remote.RKey(), SwapAdd: 1}
+	return qp.SendWR{Op: op, Flags: wr.Signaled, SGE: r.sge[:], RemoteAddr: r.remote.Addr(), RKey: r.remote.RKey(), SwapAdd: 1}
 }
 
 // step drives both NICs until the sender has n completions.
@@ -68,9 +68,9 @@ func openUDP(tb testing.TB, addr string) *udp.Conn {
 
 func benchOps(b *testing.B, r *rig) {
 	for _, bm := range []struct {
-		op   rc.Op
+		op   wr.Op
 		size int
-	}{{rc.OpWrite, 8}, {rc.OpWrite, 4096}, {rc.OpWrite, 1 << 20}, {rc.OpRead, 4096}, {rc.OpFetchAdd, 8}} {
+	}{{wr.OpWrite, 8}, {wr.OpWrite, 4096}, {wr.OpWrite, 1 << 20}, {wr.OpRead, 4096}, {wr.OpFetchAdd, 8}} {
 		b.Run(fmt.Sprintf("%v/%d", bm.op, bm.size), func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(bm.size))
@@ -104,7 +104,7 @@ func BenchmarkList(b *testing.B) {
 	r := newRig(b, x, y, 4096)
 	r.wrs = r.wrs[:0]
 	for i := range 64 {
-		w := r.wr(rc.OpWrite, 64)
+		w := r.wr(wr.OpWrite, 64)
 		if i < 63 {
 			w.Flags = 0
 		}
@@ -132,7 +132,7 @@ func BenchmarkStarted(b *testing.B) {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(size))
-			r.wrs = append(r.wrs[:0], r.wr(rc.OpWrite, size))
+			r.wrs = append(r.wrs[:0], r.wr(wr.OpWrite, size))
 			for b.Loop() {
 				if err := r.a.PostSend(r.wrs); err != nil {
 					b.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport/sim"
 )
 
@@ -48,28 +49,28 @@ func TestRemoteErrors(t *testing.T) {
 		theirs cq.Status // of the receive, if one was posted
 	}{
 		{"bad rkey, WRITE", nictest.PairConfig{}, func(l, r *mr.Region) qp.SendWR {
-			return qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{l.SGE(0, 64)}, RemoteAddr: r.Addr(), RKey: r.RKey() + 1}
+			return qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{l.SGE(0, 64)}, RemoteAddr: r.Addr(), RKey: r.RKey() + 1}
 		}, 0, cq.StatusRemoteAccess, 0},
 		{"lkey for rkey, READ", nictest.PairConfig{}, func(l, r *mr.Region) qp.SendWR {
-			return qp.SendWR{Op: rc.OpRead, SGE: []mr.SGE{l.SGE(0, 64)}, RemoteAddr: r.Addr(), RKey: r.LKey()}
+			return qp.SendWR{Op: wr.OpRead, SGE: []mr.SGE{l.SGE(0, 64)}, RemoteAddr: r.Addr(), RKey: r.LKey()}
 		}, 0, cq.StatusRemoteAccess, 0},
 		{"out of bounds, WRITE", nictest.PairConfig{}, func(l, r *mr.Region) qp.SendWR {
-			return qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{l.SGE(0, 64)}, RemoteAddr: r.Addr() + r.Len() - 63, RKey: r.RKey()}
+			return qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{l.SGE(0, 64)}, RemoteAddr: r.Addr() + r.Len() - 63, RKey: r.RKey()}
 		}, 0, cq.StatusRemoteAccess, 0},
 		{"misaligned atomic", nictest.PairConfig{}, func(l, r *mr.Region) qp.SendWR {
-			return qp.SendWR{Op: rc.OpFetchAdd, SGE: []mr.SGE{l.SGE(0, 8)}, RemoteAddr: r.Addr() + 4, RKey: r.RKey()}
+			return qp.SendWR{Op: wr.OpFetchAdd, SGE: []mr.SGE{l.SGE(0, 8)}, RemoteAddr: r.Addr() + 4, RKey: r.RKey()}
 		}, 0, cq.StatusRemoteInvalid, 0},
 		{"operation not enabled", nictest.PairConfig{Access: mr.RemoteRead}, func(l, r *mr.Region) qp.SendWR {
-			return qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{l.SGE(0, 64)}, RemoteAddr: r.Addr(), RKey: r.RKey()}
+			return qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{l.SGE(0, 64)}, RemoteAddr: r.Addr(), RKey: r.RKey()}
 		}, 0, cq.StatusRemoteInvalid, 0},
 		{"receive too short", nictest.PairConfig{}, func(l, _ *mr.Region) qp.SendWR {
-			return qp.SendWR{Op: rc.OpSend, SGE: []mr.SGE{l.SGE(0, 65)}}
+			return qp.SendWR{Op: wr.OpSend, SGE: []mr.SGE{l.SGE(0, 65)}}
 		}, 64, cq.StatusRemoteInvalid, cq.StatusLocalLength},
 		{"receive too short, several packets", nictest.PairConfig{}, func(l, _ *mr.Region) qp.SendWR {
-			return qp.SendWR{Op: rc.OpSend, SGE: []mr.SGE{l.SGE(0, 10000)}}
+			return qp.SendWR{Op: wr.OpSend, SGE: []mr.SGE{l.SGE(0, 10000)}}
 		}, 9999, cq.StatusRemoteInvalid, cq.StatusLocalLength},
 		{"no receive, no retries", nictest.PairConfig{RNRRetry: -1}, func(l, _ *mr.Region) qp.SendWR {
-			return qp.SendWR{Op: rc.OpSend, SGE: []mr.SGE{l.SGE(0, 64)}}
+			return qp.SendWR{Op: wr.OpSend, SGE: []mr.SGE{l.SGE(0, 64)}}
 		}, 0, cq.StatusRNRRetryExceeded, 0},
 	}
 	for _, tt := range tests {
@@ -80,10 +81,10 @@ func TestRemoteErrors(t *testing.T) {
 			if tt.recv > 0 {
 				b.Receive(qp.RecvWR{ID: 50, SGE: []mr.SGE{remote.SGE(0, uint32(tt.recv))}})
 			}
-			wr := tt.post(local, remote)
-			wr.ID = 7
-			a.Post(wr) // unsignaled: an error is never silent
-			a.Post(qp.SendWR{ID: 8, Op: rc.OpWrite, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+			req := tt.post(local, remote)
+			req.ID = 7
+			a.Post(req) // unsignaled: an error is never silent
+			a.Post(qp.SendWR{ID: 8, Op: wr.OpWrite, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 			f.RunUntil(time.Minute, func() bool { return a.Send.Len() == 2 })
 			got := a.Take(a.Send)
 			require.Equal(t, uint64(7), got[0].WRID)
@@ -112,7 +113,7 @@ func TestReceiverNotReady(t *testing.T) {
 	f := two(t)
 	a, b := f.Pair(0, 1, nictest.PairConfig{})
 	local, remote := a.Region(64), b.Region(64)
-	a.Post(qp.SendWR{Op: rc.OpSend, Flags: rc.Signaled, SGE: []mr.SGE{local.SGE(0, 64)}})
+	a.Post(qp.SendWR{Op: wr.OpSend, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(0, 64)}})
 	f.Run(5 * time.Millisecond)
 	require.Zero(t, a.Send.Len())
 	require.Greater(t, a.Stats().RNRsReceived, uint64(1))
@@ -128,7 +129,7 @@ func TestSilentPeer(t *testing.T) {
 	f.Net.Cut(a.NIC.Addr(), b.NIC.Addr())
 	start := f.Now()
 	for i := range uint64(3) {
-		a.Post(qp.SendWR{ID: i, Op: rc.OpWrite})
+		a.Post(qp.SendWR{ID: i, Op: wr.OpWrite})
 	}
 	f.RunUntil(4*4*rc.AckTimeout(10), func() bool { return a.Send.Len() == 3 })
 	require.GreaterOrEqual(t, f.Now().Sub(start), 4*rc.AckTimeout(10))
@@ -149,10 +150,10 @@ func TestFlush(t *testing.T) {
 	f.Net.Cut(a.NIC.Addr(), b.NIC.Addr())
 	for i := range uint64(5) {
 		a.Receive(qp.RecvWR{ID: 100 + i})
-		a.Post(qp.SendWR{ID: i, Op: rc.OpWrite})
+		a.Post(qp.SendWR{ID: i, Op: wr.OpWrite})
 	}
 	require.NoError(t, a.Modify(&qp.Attr{State: qp.Err}, qp.MaskState))
-	a.Post(qp.SendWR{ID: 5, Op: rc.OpWrite})
+	a.Post(qp.SendWR{ID: 5, Op: wr.OpWrite})
 	a.Receive(qp.RecvWR{ID: 105})
 	sends, recvs := a.Take(a.Send), a.Take(a.Recv)
 	require.Len(t, sends, 6)
@@ -175,7 +176,7 @@ func TestFlush(t *testing.T) {
 	}
 	a.Connect(b, cfg, 0)
 	b.Connect(a, cfg, 1)
-	a.Post(qp.SendWR{ID: 9, Op: rc.OpWrite, Flags: rc.Signaled})
+	a.Post(qp.SendWR{ID: 9, Op: wr.OpWrite, Flags: wr.Signaled})
 	require.Equal(t, uint64(9), success(t, f, a, a.Send).WRID)
 }
 
@@ -189,7 +190,7 @@ func TestFlushWaitsForLateMemory(t *testing.T) {
 	for i := range uint64(3) {
 		b.Receive(qp.RecvWR{ID: i, SGE: []mr.SGE{remote.SGE(0, 8192)}})
 	}
-	a.Post(qp.SendWR{Op: rc.OpSend, SGE: []mr.SGE{local.SGE(0, 8192)}})
+	a.Post(qp.SendWR{Op: wr.OpSend, SGE: []mr.SGE{local.SGE(0, 8192)}})
 	for late.Pending() < 2 {
 		require.True(t, f.Step())
 	}
@@ -212,7 +213,7 @@ func TestDeregisterDuringTransfer(t *testing.T) {
 		a, b := f.Pair(0, 1, nictest.PairConfig{})
 		local, remote := a.Region(4<<20), b.Region(4<<20)
 		copy(local.Bytes(), random(1, 4<<20))
-		a.Post(qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{local.SGE(0, 4<<20)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+		a.Post(qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{local.SGE(0, 4<<20)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 		for range 3 {
 			f.Step()
 		}
@@ -225,7 +226,7 @@ func TestDeregisterDuringTransfer(t *testing.T) {
 		f := two(t)
 		a, b := f.Pair(0, 1, nictest.PairConfig{})
 		local, remote := a.Region(4<<20), b.Region(4<<20)
-		a.Post(qp.SendWR{Op: rc.OpRead, SGE: []mr.SGE{local.SGE(0, 4<<20)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+		a.Post(qp.SendWR{Op: wr.OpRead, SGE: []mr.SGE{local.SGE(0, 4<<20)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 		for range 4 {
 			f.Step()
 		}
@@ -236,7 +237,7 @@ func TestDeregisterDuringTransfer(t *testing.T) {
 		f := two(t)
 		a, b := f.Pair(0, 1, nictest.PairConfig{})
 		local, remote := a.Region(4<<20), b.Region(4<<20)
-		a.Post(qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{local.SGE(0, 4<<20)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+		a.Post(qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{local.SGE(0, 4<<20)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 		require.NoError(t, local.Deregister(context.Background()))
 		require.ErrorIs(t, ptr(one(t, f, a, a.Send)).Err(), cq.ErrLocalProtection)
 	})
@@ -245,7 +246,7 @@ func TestDeregisterDuringTransfer(t *testing.T) {
 		a, b := f.Pair(0, 1, nictest.PairConfig{})
 		late := f.Late(devicetest.LateConfig{Size: 4 << 20, MaxDelay: 20 * time.Millisecond})
 		local, remote := a.Region(4<<20), b.Register(late)
-		a.Post(qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{local.SGE(0, 4<<20)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+		a.Post(qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{local.SGE(0, 4<<20)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 		for late.Pending() == 0 {
 			f.Step()
 		}
@@ -268,15 +269,15 @@ func TestFailingMemory(t *testing.T) {
 	broken := devicetest.LateConfig{Size: 1 << 16, ErrorRate: 1, MaxDelay: 20 * time.Microsecond}
 	for _, tt := range []struct {
 		name   string
-		op     rc.Op
+		op     wr.Op
 		local  bool // the broken memory is the requester's
 		status cq.Status
 	}{
-		{"target of a WRITE", rc.OpWrite, false, cq.StatusRemoteOperation},
-		{"source of a READ", rc.OpRead, false, cq.StatusRemoteOperation},
-		{"atomic", rc.OpFetchAdd, false, cq.StatusRemoteOperation},
-		{"source of a WRITE", rc.OpWrite, true, cq.StatusLocalQPOperation},
-		{"target of a READ", rc.OpRead, true, cq.StatusLocalQPOperation},
+		{"target of a WRITE", wr.OpWrite, false, cq.StatusRemoteOperation},
+		{"source of a READ", wr.OpRead, false, cq.StatusRemoteOperation},
+		{"atomic", wr.OpFetchAdd, false, cq.StatusRemoteOperation},
+		{"source of a WRITE", wr.OpWrite, true, cq.StatusLocalQPOperation},
+		{"target of a READ", wr.OpRead, true, cq.StatusLocalQPOperation},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := two(t)
@@ -314,20 +315,20 @@ func TestPostErrors(t *testing.T) {
 		want error
 		says string
 	}{
-		{"unknown lkey", qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{ok, {Addr: 1, Length: 1, LKey: 12345}}}, mr.ErrKey, "entry 1"},
-		{"rkey for lkey", qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{{Addr: r.Addr(), Length: 1, LKey: r.RKey()}}}, mr.ErrKey, "other kind"},
-		{"other NIC's lkey", qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{other.SGE(0, 1)}}, mr.ErrKey, "entry 0"},
-		{"too long", qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{r.SGE(0, 65)}}, mr.ErrBounds, "64 bytes"},
-		{"too many entries", qp.SendWR{Op: rc.OpSend, SGE: many}, qp.ErrWorkRequest, "3 scatter/gather entries"},
-		{"inline too long", qp.SendWR{Op: rc.OpSend, Inline: make([]byte, 33)}, qp.ErrWorkRequest, "at most 32"},
-		{"inline READ", qp.SendWR{Op: rc.OpRead, Inline: make([]byte, 3)}, qp.ErrWorkRequest, "READ"},
-		{"both", qp.SendWR{Op: rc.OpSend, Inline: make([]byte, 3), SGE: many[:1]}, qp.ErrWorkRequest, "one of the two"},
-		{"atomic of 4 bytes", qp.SendWR{Op: rc.OpFetchAdd, SGE: []mr.SGE{r.SGE(0, 4)}}, rc.ErrRequest, "8"},
+		{"unknown lkey", qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{ok, {Addr: 1, Length: 1, LKey: 12345}}}, mr.ErrKey, "entry 1"},
+		{"rkey for lkey", qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{{Addr: r.Addr(), Length: 1, LKey: r.RKey()}}}, mr.ErrKey, "other kind"},
+		{"other NIC's lkey", qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{other.SGE(0, 1)}}, mr.ErrKey, "entry 0"},
+		{"too long", qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{r.SGE(0, 65)}}, mr.ErrBounds, "64 bytes"},
+		{"too many entries", qp.SendWR{Op: wr.OpSend, SGE: many}, qp.ErrWorkRequest, "3 scatter/gather entries"},
+		{"inline too long", qp.SendWR{Op: wr.OpSend, Inline: make([]byte, 33)}, qp.ErrWorkRequest, "at most 32"},
+		{"inline READ", qp.SendWR{Op: wr.OpRead, Inline: make([]byte, 3)}, qp.ErrWorkRequest, "READ"},
+		{"both", qp.SendWR{Op: wr.OpSend, Inline: make([]byte, 3), SGE: many[:1]}, qp.ErrWorkRequest, "one of the two"},
+		{"atomic of 4 bytes", qp.SendWR{Op: wr.OpFetchAdd, SGE: []mr.SGE{r.SGE(0, 4)}}, wr.ErrRequest, "8"},
 		{"no such operation", qp.SendWR{Op: 99}, qp.ErrWorkRequest, "99"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			good := qp.SendWR{Op: rc.OpWrite}
+			good := qp.SendWR{Op: wr.OpWrite}
 			tt.wr.ID = 77
 			err := a.PostSend([]qp.SendWR{good, tt.wr, good})
 			require.ErrorIs(t, err, tt.want)
@@ -344,10 +345,10 @@ func TestPostErrors(t *testing.T) {
 		f.Net.Cut(a.NIC.Addr(), b.NIC.Addr())
 		w := make([]qp.SendWR, 5)
 		for i := range w {
-			w[i].Op = rc.OpWrite
+			w[i].Op = wr.OpWrite
 		}
 		err := a.PostSend(w)
-		require.ErrorIs(t, err, rc.ErrSendQueueFull)
+		require.ErrorIs(t, err, wr.ErrSendQueueFull)
 		require.ErrorContains(t, err, "work request 4")
 		require.ErrorIs(t, a.PostRecv(make([]qp.RecvWR, 3)), qp.ErrRecvQueueFull)
 		require.ErrorIs(t, a.PostRecv([]qp.RecvWR{{SGE: many}}), qp.ErrWorkRequest)
@@ -355,7 +356,7 @@ func TestPostErrors(t *testing.T) {
 	t.Run("READ only into writable memory", func(t *testing.T) {
 		ro, err := a.PD.Register(r.Memory(), mr.Options{})
 		require.NoError(t, err)
-		require.ErrorIs(t, a.PostSend([]qp.SendWR{{Op: rc.OpRead, SGE: []mr.SGE{ro.SGE(0, 8)}}}), mr.ErrPermission)
+		require.ErrorIs(t, a.PostSend([]qp.SendWR{{Op: wr.OpRead, SGE: []mr.SGE{ro.SGE(0, 8)}}}), mr.ErrPermission)
 		require.ErrorIs(t, b.PostRecv([]qp.RecvWR{{SGE: []mr.SGE{ro.SGE(0, 8)}}}), mr.ErrKey)
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gohixl/hixl/internal/nic"
 	"github.com/gohixl/hixl/internal/nic/nictest"
 	"github.com/gohixl/hixl/qp"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/sim"
 )
@@ -92,7 +92,7 @@ func TestDeviceFatal(t *testing.T) {
 			for _, a := range append(ends, early) {
 				a.Receive(qp.RecvWR{ID: 7})
 			}
-			ends[0].Post(qp.SendWR{ID: 1, Op: rc.OpSend}, qp.SendWR{ID: 2, Op: rc.OpSend})
+			ends[0].Post(qp.SendWR{ID: 1, Op: wr.OpSend}, qp.SendWR{ID: 2, Op: wr.OpSend})
 			d.fail(err)
 			f.Settle()
 
@@ -133,8 +133,8 @@ func TestDeviceFatalStarted(t *testing.T) {
 			if looks {
 				a.Send.SetProgress(a.NIC.Progress)
 			}
-			a.Post(qp.SendWR{ID: 1, Op: rc.OpSend})  // waits for a receive
-			b.Post(qp.SendWR{ID: 2, Op: rc.OpWrite}) // which wakes the goroutine
+			a.Post(qp.SendWR{ID: 1, Op: wr.OpSend})  // waits for a receive
+			b.Post(qp.SendWR{ID: 2, Op: wr.OpWrite}) // which wakes the goroutine
 			require.ErrorIs(t, ptr(waitFor(t, a.Send, 1)[0]).Err(), cq.ErrFatal)
 			require.False(t, a.NIC.Progress())
 			requireFatal(t, a.NIC, errGone)
@@ -155,7 +155,7 @@ func TestReceivingPauses(t *testing.T) {
 			local, remote := a.Region(64), b.Region(64)
 			d.times.Store(4)
 			d.fail(errno)
-			a.Post(qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, SGE: sges(local, 64), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+			a.Post(qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: sges(local, 64), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 			require.NoError(t, ptr(waitFor(t, a.Send, 1)[0]).Err())
 			require.Nil(t, d.err.Load(), "it failed as often as it should")
 			require.Empty(t, a.NIC.Events())

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // maxHeld bounds the packets of a queue pair that wait for late memory or behind
@@ -26,7 +26,7 @@ type heldPacket struct {
 	// the first failure first.
 	token   uint64
 	late    bool
-	outcome rc.Outcome
+	outcome wr.Outcome
 }
 
 // held is the FIFO of a queue pair, guarded by its lock. Its ring is made when it

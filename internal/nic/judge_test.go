@@ -13,7 +13,7 @@ import (
 	"github.com/gohixl/hixl/internal/nic/nictest"
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/sim"
 )
@@ -80,7 +80,7 @@ func TestDrops(t *testing.T) {
 
 			local := a.Region(8)
 			copy(local.Bytes(), "12345678")
-			a.Post(qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, SGE: sges(local, 8), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+			a.Post(qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: sges(local, 8), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 			success(t, f, a, a.Send)
 			require.Equal(t, "12345678", string(remote.Bytes()[:8]))
 		})
@@ -110,7 +110,7 @@ func TestDropByState(t *testing.T) {
 	a, b := f.Pair(0, 1, cfg)
 	a.Connect(b, cfg, 0)
 	remote := b.Region(8)
-	a.Post(qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, Inline: []byte("x"), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+	a.Post(qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, Inline: []byte("x"), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 	f.Run(10 * time.Millisecond)
 	require.Equal(t, uint64(1), b.NIC.Stats().Drops[nic.DropState])
 	require.NoError(t, b.Modify(&qp.Attr{
@@ -156,7 +156,7 @@ func TestRewrittenPackets(t *testing.T) {
 		return sim.Verdict{}
 	})
 	for range 20 {
-		a.Post(qp.SendWR{Op: rc.OpWrite})
+		a.Post(qp.SendWR{Op: wr.OpWrite})
 	}
 	f.Run(time.Second)
 	require.Equal(t, uint64(1), b.NIC.Stats().Rewritten)
@@ -180,8 +180,8 @@ func TestLoggerMayAskTheNIC(t *testing.T) {
 		return sim.Verdict{}
 	})
 	for range 20 {
-		good.Post(qp.SendWR{Op: rc.OpWrite})
-		bad.Post(qp.SendWR{Op: rc.OpWrite})
+		good.Post(qp.SendWR{Op: wr.OpWrite})
+		bad.Post(qp.SendWR{Op: wr.OpWrite})
 	}
 	f.Run(time.Second)
 	require.Equal(t, 1, asks.answered, "what is logged is logged under a lock that the NIC's counters need")
@@ -218,7 +218,7 @@ func TestNoICRCCheck(t *testing.T) {
 		d.Data[len(d.Data)-1] ^= 1
 		return sim.Verdict{}
 	})
-	a.Post(qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled})
+	a.Post(qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled})
 	success(t, f, a, a.Send)
 }
 
@@ -228,7 +228,7 @@ func TestCongestionNotification(t *testing.T) {
 	f := nictest.New(t, nictest.Config{Hosts: 2, Net: sim.Config{Link: sim.Link{Rate: 1e9, MarkBytes: 1, QueueBytes: 1 << 24}}})
 	a, b := f.Pair(0, 1, nictest.PairConfig{})
 	local, remote := a.Region(1<<20), b.Region(1<<20)
-	a.Post(qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, SGE: sges(local, 1<<20), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+	a.Post(qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: sges(local, 1<<20), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 	success(t, f, a, a.Send)
 	require.NotZero(t, f.Net.Counters().Marked)
 	require.NotZero(t, b.Stats().CNPsSent)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/mr"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // opKind is what a late operation is for.
@@ -31,7 +31,7 @@ type lateOp struct {
 
 	atomic  device.AtomicOp
 	pending int        // calls not finished, and one for who issues them; guarded by the table's mu
-	outcome rc.Outcome // guarded by the table's mu
+	outcome wr.Outcome // guarded by the table's mu
 }
 
 // id is the token that memories get.
@@ -73,7 +73,7 @@ func (t *lateTable) begin(q *Queue, gen uint32, kind opKind, token uint64) *late
 	}
 	op.serial++
 	op.q, op.gen, op.kind, op.token, op.entry = q, gen, kind, token, nil
-	op.pending, op.outcome = 1, rc.Done
+	op.pending, op.outcome = 1, wr.Done
 	return op
 }
 
@@ -86,14 +86,14 @@ func (t *lateTable) add(op *lateOp) {
 
 // end notes the end of a call, or of the issuing, and reports whether the
 // operation is over, in which case it is the caller's.
-func (t *lateTable) end(op *lateOp, o rc.Outcome) (over bool) {
+func (t *lateTable) end(op *lateOp, o wr.Outcome) (over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.endLocked(op, o)
 }
 
-func (t *lateTable) endLocked(op *lateOp, o rc.Outcome) bool {
-	if o != rc.Done && op.outcome == rc.Done {
+func (t *lateTable) endLocked(op *lateOp, o wr.Outcome) bool {
+	if o != wr.Done && op.outcome == wr.Done {
 		op.outcome = o
 	}
 	op.pending--
@@ -162,11 +162,11 @@ func (t *lateTable) close() {
 	t.mu.Unlock()
 }
 
-func outcomeOf(err error) rc.Outcome {
+func outcomeOf(err error) wr.Outcome {
 	if err != nil {
-		return rc.Failed
+		return wr.Failed
 	}
-	return rc.Done
+	return wr.Done
 }
 
 // MemoryDone implements device.Completer: a memory has finished what it could not

@@ -15,7 +15,7 @@ import (
 	"github.com/gohixl/hixl/internal/nic/nictest"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport/sim"
 )
 
@@ -76,7 +76,7 @@ func TestWriteAndRead(t *testing.T) {
 			want := random(uint64(n), n)
 			copy(local.Bytes(), want)
 			a.Post(qp.SendWR{
-				ID: uint64(i), Op: rc.OpWrite, Flags: rc.Signaled, SGE: []mr.SGE{local.SGE(0, uint32(n))},
+				ID: uint64(i), Op: wr.OpWrite, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(0, uint32(n))},
 				RemoteAddr: remote.Addr() + 64, RKey: remote.RKey(),
 			})
 			c := success(t, f, a, a.Send)
@@ -86,7 +86,7 @@ func TestWriteAndRead(t *testing.T) {
 
 			clear(local.Bytes())
 			a.Post(qp.SendWR{
-				ID: 100, Op: rc.OpRead, Flags: rc.Signaled,
+				ID: 100, Op: wr.OpRead, Flags: wr.Signaled,
 				SGE:        []mr.SGE{local.SGE(7, uint32(n/2)), local.SGE(size/2, uint32(n-n/2))},
 				RemoteAddr: remote.Addr() + 64, RKey: remote.RKey(),
 			})
@@ -107,11 +107,11 @@ func TestSend(t *testing.T) {
 			copy(local.Bytes(), want)
 			head := uint32(n / 3)
 			b.Receive(qp.RecvWR{ID: uint64(1000 + i), SGE: []mr.SGE{remote.SGE(1, head), remote.SGE(size/2, uint32(n)-head+5)}})
-			wr := qp.SendWR{ID: uint64(i), Op: rc.OpSend, Flags: rc.Signaled | rc.Solicited, SGE: []mr.SGE{local.SGE(0, uint32(n))}}
+			req := qp.SendWR{ID: uint64(i), Op: wr.OpSend, Flags: wr.Signaled | wr.Solicited, SGE: []mr.SGE{local.SGE(0, uint32(n))}}
 			if i%2 == 1 {
-				wr.Op, wr.Imm = rc.OpSendImm, uint32(i)
+				req.Op, req.Imm = wr.OpSendImm, uint32(i)
 			}
-			a.Post(wr)
+			a.Post(req)
 			success(t, f, a, a.Send)
 			c := success(t, f, b, b.Recv)
 			require.Equal(t, uint64(1000+i), c.WRID)
@@ -135,7 +135,7 @@ func TestWriteImm(t *testing.T) {
 		for _, n := range []int{0, 5, 1 << 16} {
 			b.Receive(qp.RecvWR{ID: 9})
 			a.Post(qp.SendWR{
-				Op: rc.OpWriteImm, Flags: rc.Signaled, Imm: 0xcafe0001, SGE: []mr.SGE{local.SGE(0, uint32(n))},
+				Op: wr.OpWriteImm, Flags: wr.Signaled, Imm: 0xcafe0001, SGE: []mr.SGE{local.SGE(0, uint32(n))},
 				RemoteAddr: remote.Addr(), RKey: remote.RKey(),
 			})
 			success(t, f, a, a.Send)
@@ -153,24 +153,24 @@ func TestAtomics(t *testing.T) {
 		a, b := f.Pair(0, 1, nictest.PairConfig{})
 		local, remote := a.Region(64), b.Region(64)
 		word := func(r *mr.Region) uint64 { return binary.NativeEndian.Uint64(r.Bytes()[8:]) }
-		do := func(wr qp.SendWR) uint64 {
-			wr.Flags, wr.RemoteAddr, wr.RKey = rc.Signaled, remote.Addr()+8, remote.RKey()
-			if wr.Op != rc.OpAtomicWrite {
-				wr.SGE = []mr.SGE{local.SGE(8, 8)}
+		do := func(req qp.SendWR) uint64 {
+			req.Flags, req.RemoteAddr, req.RKey = wr.Signaled, remote.Addr()+8, remote.RKey()
+			if req.Op != wr.OpAtomicWrite {
+				req.SGE = []mr.SGE{local.SGE(8, 8)}
 			}
-			a.Post(wr)
-			require.Equal(t, wr.Op.Completion(), success(t, f, a, a.Send).Opcode)
+			a.Post(req)
+			require.Equal(t, req.Op.Completion(), success(t, f, a, a.Send).Opcode)
 			return word(local)
 		}
 		for i := range uint64(20) {
-			require.Equal(t, 3*i, do(qp.SendWR{Op: rc.OpFetchAdd, SwapAdd: 3}))
+			require.Equal(t, 3*i, do(qp.SendWR{Op: wr.OpFetchAdd, SwapAdd: 3}))
 		}
-		require.Equal(t, uint64(60), do(qp.SendWR{Op: rc.OpCmpSwap, Compare: 1, SwapAdd: 2}))
+		require.Equal(t, uint64(60), do(qp.SendWR{Op: wr.OpCmpSwap, Compare: 1, SwapAdd: 2}))
 		require.Equal(t, uint64(60), word(remote))
-		require.Equal(t, uint64(60), do(qp.SendWR{Op: rc.OpCmpSwap, Compare: 60, SwapAdd: 1 << 63}))
+		require.Equal(t, uint64(60), do(qp.SendWR{Op: wr.OpCmpSwap, Compare: 60, SwapAdd: 1 << 63}))
 		require.Equal(t, uint64(1<<63), word(remote))
 		w := qp.Word(77)
-		do(qp.SendWR{Op: rc.OpAtomicWrite, Inline: w[:]})
+		do(qp.SendWR{Op: wr.OpAtomicWrite, Inline: w[:]})
 		require.Equal(t, uint64(77), word(remote))
 	})
 }
@@ -184,7 +184,7 @@ func TestInline(t *testing.T) {
 	for n := range 257 {
 		data := bytes.Repeat([]byte{byte(n)}, n)
 		a.Post(qp.SendWR{
-			Op: rc.OpWrite, Flags: rc.Signaled, Inline: data, RemoteAddr: remote.Addr(), RKey: remote.RKey(),
+			Op: wr.OpWrite, Flags: wr.Signaled, Inline: data, RemoteAddr: remote.Addr(), RKey: remote.RKey(),
 		})
 		clear(data)
 		success(t, f, a, a.Send)
@@ -211,12 +211,12 @@ func TestLateMemory(t *testing.T) {
 
 			write := func(from *mr.Region, n int) {
 				a.Post(qp.SendWR{
-					Op: rc.OpWrite, Flags: rc.Signaled, SGE: []mr.SGE{from.SGE(0, uint32(n))}, RemoteAddr: remote.Addr(), RKey: remote.RKey(),
+					Op: wr.OpWrite, Flags: wr.Signaled, SGE: []mr.SGE{from.SGE(0, uint32(n))}, RemoteAddr: remote.Addr(), RKey: remote.RKey(),
 				})
 			}
 			read := func(to *mr.Region, n int) {
 				a.Post(qp.SendWR{
-					Op: rc.OpRead, Flags: rc.Signaled, SGE: []mr.SGE{to.SGE(0, uint32(n))}, RemoteAddr: remote.Addr(), RKey: remote.RKey(),
+					Op: wr.OpRead, Flags: wr.Signaled, SGE: []mr.SGE{to.SGE(0, uint32(n))}, RemoteAddr: remote.Addr(), RKey: remote.RKey(),
 				})
 			}
 			write(host, size)
@@ -240,7 +240,7 @@ func TestLateMemory(t *testing.T) {
 
 			// SEND into late memory, atomics on it.
 			b.Receive(qp.RecvWR{SGE: []mr.SGE{remote.SGE(4096, 3000)}})
-			a.Post(qp.SendWR{Op: rc.OpSend, Flags: rc.Signaled, SGE: []mr.SGE{local.SGE(0, 1000), host.SGE(0, 1000)}})
+			a.Post(qp.SendWR{Op: wr.OpSend, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(0, 1000), host.SGE(0, 1000)}})
 			success(t, f, b, b.Recv)
 			require.Equal(t, append(bytes.Clone(want[:1000]), want[:1000]...), lateB.Snapshot()[4096:6096])
 			success(t, f, a, a.Send)
@@ -248,8 +248,8 @@ func TestLateMemory(t *testing.T) {
 			before := binary.NativeEndian.Uint64(lateB.Snapshot()[8192:])
 			for range 5 {
 				a.Post(qp.SendWR{
-					Op: rc.OpFetchAdd, SwapAdd: 1, SGE: []mr.SGE{host.SGE(64, 8)}, RemoteAddr: remote.Addr() + 8192, RKey: remote.RKey(),
-					Flags: rc.Signaled,
+					Op: wr.OpFetchAdd, SwapAdd: 1, SGE: []mr.SGE{host.SGE(64, 8)}, RemoteAddr: remote.Addr() + 8192, RKey: remote.RKey(),
+					Flags: wr.Signaled,
 				})
 			}
 			f.RunUntil(time.Minute, func() bool { return a.Send.Len() == 5 })

@@ -14,7 +14,7 @@ import (
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/sim"
 )
@@ -62,7 +62,7 @@ func TestACKLeavesBeforeReceiveCompletes(t *testing.T) {
 		}
 	}
 	for i := range n {
-		a.Post(qp.SendWR{Op: rc.OpSend, Inline: []byte("x")})
+		a.Post(qp.SendWR{Op: wr.OpSend, Inline: []byte("x")})
 		if i%3 == 0 {
 			f.Run(time.Millisecond)
 		}
@@ -91,8 +91,8 @@ func TestACKLeavesBeforeReceiveCompletesLate(t *testing.T) {
 		last = p.PSN
 	}
 	a.Post(
-		qp.SendWR{Op: rc.OpRead, Flags: rc.Signaled, SGE: sges(local, 1<<20), RemoteAddr: remote.Addr(), RKey: remote.RKey()},
-		qp.SendWR{Op: rc.OpSend, Flags: rc.Signaled},
+		qp.SendWR{Op: wr.OpRead, Flags: wr.Signaled, SGE: sges(local, 1<<20), RemoteAddr: remote.Addr(), RKey: remote.RKey()},
+		qp.SendWR{Op: wr.OpSend, Flags: wr.Signaled},
 	)
 	f.RunUntil(time.Minute, func() bool { return b.Recv.Len() == 1 })
 	f.RunUntil(time.Minute, func() bool { return a.Send.Len() == 2 })
@@ -117,8 +117,8 @@ func TestReadBeforeWrite(t *testing.T) {
 		}
 		// In one list, so that all packets arrive together.
 		a.Post(
-			qp.SendWR{Op: rc.OpRead, Flags: rc.Signaled, SGE: []mr.SGE{local.SGE(size, size)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
-			qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, SGE: []mr.SGE{local.SGE(0, 64<<10)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
+			qp.SendWR{Op: wr.OpRead, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(size, size)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
+			qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(0, 64<<10)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
 		)
 		f.RunUntil(time.Minute, func() bool { return a.Send.Len() == 2 })
 		for _, c := range a.Take(a.Send) {
@@ -150,9 +150,9 @@ func TestHeldPacketsKeepTheirOrder(t *testing.T) {
 	}
 	for range 20 {
 		a.Post(
-			qp.SendWR{Op: rc.OpWrite, SGE: sges(late, 20000), RemoteAddr: remote.Addr(), RKey: remote.RKey()},
-			qp.SendWR{Op: rc.OpWrite, SGE: sges(direct, 100), RemoteAddr: remote.Addr(), RKey: remote.RKey()},
-			qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, Inline: []byte("inline"), RemoteAddr: remote.Addr(), RKey: remote.RKey()},
+			qp.SendWR{Op: wr.OpWrite, SGE: sges(late, 20000), RemoteAddr: remote.Addr(), RKey: remote.RKey()},
+			qp.SendWR{Op: wr.OpWrite, SGE: sges(direct, 100), RemoteAddr: remote.Addr(), RKey: remote.RKey()},
+			qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, Inline: []byte("inline"), RemoteAddr: remote.Addr(), RKey: remote.RKey()},
 		)
 	}
 	f.RunUntil(time.Minute, func() bool { return a.Send.Len() == 20 })
@@ -169,11 +169,11 @@ func TestResetDuringLateWork(t *testing.T) {
 	source, remote := a.Register(lateA), b.Register(late)
 	host := b.Region(64)
 	local := a.Region(1 << 18)
-	a.Post(qp.SendWR{Op: rc.OpWrite, SGE: sges(local, 1<<18), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+	a.Post(qp.SendWR{Op: wr.OpWrite, SGE: sges(local, 1<<18), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 	for late.Pending() == 0 {
 		require.True(t, f.Step())
 	}
-	a.Post(qp.SendWR{Op: rc.OpWrite, SGE: sges(source, 1<<18), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+	a.Post(qp.SendWR{Op: wr.OpWrite, SGE: sges(source, 1<<18), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 	for round := range 3 {
 		for _, e := range []*nictest.End{a, b} {
 			require.NoError(t, e.Modify(&qp.Attr{State: qp.Reset}, qp.MaskState))
@@ -182,7 +182,7 @@ func TestResetDuringLateWork(t *testing.T) {
 		cfg.PSN = [2]roce.PSN{roce.PSN(1000 * (round + 1)), 77}
 		a.Connect(b, cfg, 0)
 		b.Connect(a, cfg, 1)
-		a.Post(qp.SendWR{ID: 5, Op: rc.OpWrite, Flags: rc.Signaled, Inline: []byte("fresh"), RemoteAddr: host.Addr(), RKey: host.RKey()})
+		a.Post(qp.SendWR{ID: 5, Op: wr.OpWrite, Flags: wr.Signaled, Inline: []byte("fresh"), RemoteAddr: host.Addr(), RKey: host.RKey()})
 		require.Equal(t, uint64(5), success(t, f, a, a.Send).WRID)
 		require.Equal(t, "fresh", string(host.Bytes()[:5]))
 		clear(host.Bytes())
@@ -198,16 +198,16 @@ func TestCompletionOrder(t *testing.T) {
 	f := nictest.New(t, nictest.Config{Hosts: 2, Net: sim.Config{Seed: 4, Link: sim.Link{Loss: 0.1, Reorder: 0.1}}})
 	a, b := f.Pair(0, 1, nictest.PairConfig{})
 	local, remote := a.Region(1<<16), b.Region(1<<16)
-	ops := []rc.Op{rc.OpWrite, rc.OpRead, rc.OpFetchAdd, rc.OpWrite}
+	ops := []wr.Op{wr.OpWrite, wr.OpRead, wr.OpFetchAdd, wr.OpWrite}
 	for i := range uint64(100) {
-		wr := qp.SendWR{ID: i, Op: ops[i%4], SGE: sges(local, 8), RemoteAddr: remote.Addr(), RKey: remote.RKey()}
+		req := qp.SendWR{ID: i, Op: ops[i%4], SGE: sges(local, 8), RemoteAddr: remote.Addr(), RKey: remote.RKey()}
 		if i%2 == 0 {
-			wr.Flags = rc.Signaled
+			req.Flags = wr.Signaled
 		}
-		if wr.Op == rc.OpWrite {
-			wr.SGE = sges(local, 10000)
+		if req.Op == wr.OpWrite {
+			req.SGE = sges(local, 10000)
 		}
-		a.Post(wr)
+		a.Post(req)
 	}
 	f.RunUntil(time.Minute, func() bool { return a.Send.Len() == 50 })
 	for i, c := range a.Take(a.Send) {
@@ -225,7 +225,7 @@ func TestOverrun(t *testing.T) {
 	a, b := f.Pair(0, 1, nictest.PairConfig{QP: qp.Config{SendSink: tiny}})
 	_ = b
 	for range 5 {
-		a.Post(qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled})
+		a.Post(qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled})
 	}
 	f.RunUntil(time.Second, tiny.Overrun)
 	f.Settle()

@@ -7,36 +7,36 @@ import (
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport"
 )
 
 // perform does what an accepted packet asks for, under the queue pair's lock, so
 // that operations reach memory in the order in which packets were accepted.
-func (r *receiver) perform(now mono.Time, q *Queue, w *rc.Work) {
+func (r *receiver) perform(now mono.Time, q *Queue, w *wr.Work) {
 	switch w.Kind {
-	case rc.WorkPlace:
+	case wr.WorkPlace:
 		if direct(w.Spans) {
 			q.Commit(now, q.Gen(), w.Token, r.scatter(w.Spans, w.Data), 0)
 			return
 		}
 		r.placeLate(now, q, w)
-	case rc.WorkAtomic:
+	case wr.WorkAtomic:
 		r.atomic(now, q, w)
-	case rc.WorkNone:
+	case wr.WorkNone:
 	}
 }
 
 // scatter copies data to directly addressable spans.
-func (r *receiver) scatter(spans []mr.Span, data []byte) rc.Outcome {
+func (r *receiver) scatter(spans []mr.Span, data []byte) wr.Outcome {
 	for i := range spans {
 		if !r.loan.take(&spans[i]) {
-			return rc.Revoked
+			return wr.Revoked
 		}
 		n := copy(spans[i].Bytes(), data)
 		data = data[n:]
 	}
-	return rc.Done
+	return wr.Done
 }
 
 // minFused is the payload from which checking and copying in one pass pays.
@@ -75,13 +75,13 @@ func (r *receiver) copyChecked(q *Queue, v *qp.View, rx *transport.Rx, h *roce.H
 }
 
 // placeLate writes data to spans of memory that may finish later.
-func (r *receiver) placeLate(now mono.Time, q *Queue, w *rc.Work) {
+func (r *receiver) placeLate(now mono.Time, q *Queue, w *wr.Work) {
 	n := r.nic
 	op := n.late.begin(q, q.Gen(), opPlace, w.Token)
-	outcome, data := rc.Done, w.Data
+	outcome, data := wr.Done, w.Data
 	for i := range w.Spans {
 		if !w.Spans[i].Acquire() {
-			outcome = rc.Revoked
+			outcome = wr.Revoked
 			break
 		}
 		op.spans = append(op.spans, w.Spans[i])
@@ -100,10 +100,10 @@ func (r *receiver) placeLate(now mono.Time, q *Queue, w *rc.Work) {
 }
 
 // atomic executes a 64-bit operation.
-func (r *receiver) atomic(now mono.Time, q *Queue, w *rc.Work) {
+func (r *receiver) atomic(now mono.Time, q *Queue, w *wr.Work) {
 	n, s := r.nic, w.Spans[0]
 	if !s.Acquire() {
-		q.Commit(now, q.Gen(), w.Token, rc.Revoked, 0)
+		q.Commit(now, q.Gen(), w.Token, wr.Revoked, 0)
 		return
 	}
 	op := n.late.begin(q, q.Gen(), opAtomic, w.Token)
@@ -114,7 +114,7 @@ func (r *receiver) atomic(now mono.Time, q *Queue, w *rc.Work) {
 	if done {
 		n.late.end(op, outcomeOf(err))
 	}
-	if n.late.end(op, rc.Done) {
+	if n.late.end(op, wr.Done) {
 		n.finish(now, op)
 	}
 }

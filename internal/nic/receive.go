@@ -9,7 +9,7 @@ import (
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport"
 )
 
@@ -146,7 +146,7 @@ func (r *receiver) deliver(now mono.Time, q *Queue, v *qp.View, rx *transport.Rx
 
 // accept gives the packet to the engine and does with memory what it asks for.
 func (r *receiver) accept(now mono.Time, q *Queue, v *qp.View, rx *transport.Rx, n int) bool {
-	var w rc.Work
+	var w wr.Work
 	var ok bool
 	if v.Type >= qp.UD {
 		w, ok = q.AcceptDatagram(&r.pkt, v, r.arrivalOf(rx, n))

@@ -11,7 +11,7 @@ import (
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // A RESET in the middle of everything forgets everything (§3.17; docs/bugs.md,
@@ -24,14 +24,14 @@ func TestReconnect(t *testing.T) {
 	local, remote := a.Region(1<<16), b.Region(1<<16)
 	copy(local.Bytes(), random(1, 1<<16))
 	for round := range 4 {
-		write := qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, SGE: []mr.SGE{local.SGE(0, 1<<16)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()}
+		write := qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(0, 1<<16)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()}
 		a.Post(write)
 		success(t, f, a, a.Send)
 		require.Equal(t, local.Bytes(), remote.Bytes())
-		a.Post(qp.SendWR{Op: rc.OpRead, Flags: rc.Signaled, SGE: []mr.SGE{local.SGE(0, 100)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+		a.Post(qp.SendWR{Op: wr.OpRead, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(0, 100)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 		success(t, f, a, a.Send)
-		a.Post(qp.SendWR{Op: rc.OpSend, SGE: []mr.SGE{local.SGE(0, 10)}}) // finds no receive
-		back := qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{remote.SGE(0, 1<<16)}, RemoteAddr: local.Addr(), RKey: local.RKey()}
+		a.Post(qp.SendWR{Op: wr.OpSend, SGE: []mr.SGE{local.SGE(0, 10)}}) // finds no receive
+		back := qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{remote.SGE(0, 1<<16)}, RemoteAddr: local.Addr(), RKey: local.RKey()}
 		b.Post(back, back)
 		f.Run(time.Duration(round) * 3 * time.Microsecond) // somewhere on the way
 
@@ -67,7 +67,7 @@ func TestThousandsOfConnections(t *testing.T) {
 			local, remote = a.Region(64), b.Region(64)
 		}
 		local.Bytes()[0] = byte(i)
-		a.Post(qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, SGE: []mr.SGE{local.SGE(0, 64)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+		a.Post(qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(0, 64)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 		success(t, f, a, sink[0])
 		require.Equal(t, byte(i), remote.Bytes()[0])
 		a.Close()

@@ -9,7 +9,7 @@ import (
 	"github.com/gohixl/hixl/internal/nic/nictest"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // A region that is gone between the acceptance of a READ and its answer, here by
@@ -23,8 +23,8 @@ func TestRevokedBeforeReadIsAnswered(t *testing.T) {
 	local, remote := reader.Region(64), b.Region(64)
 	c.Receive(qp.RecvWR{ID: 1})
 	start := f.Now()
-	reader.Post(qp.SendWR{Op: rc.OpRead, SGE: []mr.SGE{local.SGE(0, 64)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
-	revoker.Post(qp.SendWR{Op: rc.OpSendInv, InvKey: remote.RKey()})
+	reader.Post(qp.SendWR{Op: wr.OpRead, SGE: []mr.SGE{local.SGE(0, 64)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+	revoker.Post(qp.SendWR{Op: wr.OpSendInv, InvKey: remote.RKey()})
 	f.Net.Advance(start)
 	for range 4 {
 		f.Settle()

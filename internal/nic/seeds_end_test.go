@@ -9,7 +9,7 @@ import (
 	"github.com/gohixl/hixl/internal/nic/nictest"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // endModel is one side of a connection as a requester, and what its peer's
@@ -69,76 +69,76 @@ func (e *endModel) size() int {
 // operation makes a random work request and notes what it must lead to.
 func (e *endModel) operation() qp.SendWR {
 	rng := e.w.rng
-	op := rc.Op(rng.IntN(int(rc.OpAtomicWrite) + 1))
-	wr := qp.SendWR{ID: uint64(e.posted), Op: op, RKey: e.peer.mem.region.RKey(), Imm: rng.Uint32()}
+	op := wr.Op(rng.IntN(int(wr.OpAtomicWrite) + 1))
+	req := qp.SendWR{ID: uint64(e.posted), Op: op, RKey: e.peer.mem.region.RKey(), Imm: rng.Uint32()}
 	e.posted++
 	if e.left == 0 || rng.IntN(3) > 0 {
-		wr.Flags |= rc.Signaled // the last one, so that its completion ends the run
+		req.Flags |= wr.Signaled // the last one, so that its completion ends the run
 	}
 	if rng.IntN(6) == 0 {
-		wr.Flags |= rc.Fence
+		req.Flags |= wr.Fence
 	}
 	if rng.IntN(6) == 0 {
-		wr.Flags |= rc.Solicited
+		req.Flags |= wr.Solicited
 	}
 	n := e.size()
 	switch {
 	case op.Atomic():
 		n = 8
-		e.atomic(&wr)
-	case op == rc.OpRead:
-		e.read(&wr, n)
+		e.atomic(&req)
+	case op == wr.OpRead:
+		e.read(&req, n)
 	default:
-		e.message(&wr, n)
+		e.message(&req, n)
 	}
-	if wr.Flags&rc.Signaled != 0 {
-		e.sends = append(e.sends, cq.Completion{WRID: wr.ID, Opcode: op.Completion(), ByteLen: uint32(n)})
+	if req.Flags&wr.Signaled != 0 {
+		e.sends = append(e.sends, cq.Completion{WRID: req.ID, Opcode: op.Completion(), ByteLen: uint32(n)})
 	}
-	return wr
+	return req
 }
 
 // source gives a message's bytes: a place in memory, cut in two now and then, or
 // inline.
-func (e *endModel) source(wr *qp.SendWR, n int) []byte {
+func (e *endModel) source(req *qp.SendWR, n int) []byte {
 	off := e.mem.take(n)
 	data := e.mem.want[off : off+n]
 	switch r := e.mem.region; {
 	case n <= qp.MaxInline && n > 0 && e.w.rng.IntN(3) == 0:
-		wr.Inline = append([]byte{}, data...)
+		req.Inline = append([]byte{}, data...)
 	case n > 1 && e.w.rng.IntN(3) == 0:
 		k := 1 + e.w.rng.IntN(n-1)
-		wr.SGE = []mr.SGE{r.SGE(uint64(off), uint32(k)), r.SGE(uint64(off+k), uint32(n-k))}
+		req.SGE = []mr.SGE{r.SGE(uint64(off), uint32(k)), r.SGE(uint64(off+k), uint32(n-k))}
 	case n > 0:
-		wr.SGE = []mr.SGE{r.SGE(uint64(off), uint32(n))}
+		req.SGE = []mr.SGE{r.SGE(uint64(off), uint32(n))}
 	}
 	return data
 }
 
-func (e *endModel) message(wr *qp.SendWR, n int) {
-	data := e.source(wr, n)
-	if wr.Op == rc.OpWrite || wr.Op == rc.OpWriteImm {
+func (e *endModel) message(req *qp.SendWR, n int) {
+	data := e.source(req, n)
+	if req.Op == wr.OpWrite || req.Op == wr.OpWriteImm {
 		to := e.peer.mem.take(n)
-		wr.RemoteAddr = e.peer.mem.region.Addr() + uint64(to)
+		req.RemoteAddr = e.peer.mem.region.Addr() + uint64(to)
 		copy(e.peer.mem.want[to:], data)
-		if wr.Op == rc.OpWriteImm {
-			e.peer.expect(wr, n, nil)
+		if req.Op == wr.OpWriteImm {
+			e.peer.expect(req, n, nil)
 		}
 		return
 	}
-	if wr.Op == rc.OpSendInv {
+	if req.Op == wr.OpSendInv {
 		spare, err := e.peer.PD.Register(e.peer.mem.region.Memory(), mr.Options{Access: nictest.AllAccess})
 		require.NoError(e.w.t, err)
 		e.peer.invalid = append(e.peer.invalid, spare)
-		wr.InvKey = spare.RKey()
+		req.InvKey = spare.RKey()
 	}
-	e.peer.expect(wr, n, data)
+	e.peer.expect(req, n, data)
 }
 
 // expect prepares a receive for a message of n bytes and notes its completion.
-func (e *endModel) expect(wr *qp.SendWR, n int, data []byte) {
+func (e *endModel) expect(req *qp.SendWR, n int, data []byte) {
 	c := cq.Completion{WRID: uint64(len(e.recvs) + 1000*e.posted), Opcode: cq.OpRecv, ByteLen: uint32(n)}
 	recv := qp.RecvWR{ID: c.WRID}
-	if data != nil || wr.Op != rc.OpWriteImm {
+	if data != nil || req.Op != wr.OpWriteImm {
 		room := n + e.w.rng.IntN(20)
 		off := e.mem.take(room)
 		copy(e.mem.want[off:], data)
@@ -146,56 +146,56 @@ func (e *endModel) expect(wr *qp.SendWR, n int, data []byte) {
 			recv.SGE = []mr.SGE{e.mem.region.SGE(uint64(off), uint32(room))}
 		}
 	}
-	switch wr.Op {
-	case rc.OpWriteImm:
+	switch req.Op {
+	case wr.OpWriteImm:
 		c.Opcode = cq.OpRecvWriteImm
 		fallthrough
-	case rc.OpSendImm:
-		c.Flags, c.Imm = cq.WithImm, wr.Imm
-	case rc.OpSendInv:
-		c.Flags, c.InvKey = cq.WithInv, wr.InvKey
+	case wr.OpSendImm:
+		c.Flags, c.Imm = cq.WithImm, req.Imm
+	case wr.OpSendInv:
+		c.Flags, c.InvKey = cq.WithInv, req.InvKey
 	default: // plain SEND
 	}
-	if wr.Flags&rc.Solicited != 0 {
+	if req.Flags&wr.Solicited != 0 {
 		c.Flags |= cq.Solicited
 	}
 	e.recvs = append(e.recvs, c)
 	e.unposted = append(e.unposted, recv)
 }
 
-func (e *endModel) read(wr *qp.SendWR, n int) {
+func (e *endModel) read(req *qp.SendWR, n int) {
 	from, to := e.peer.mem.take(n), e.mem.take(n)
-	wr.RemoteAddr = e.peer.mem.region.Addr() + uint64(from)
+	req.RemoteAddr = e.peer.mem.region.Addr() + uint64(from)
 	copy(e.mem.want[to:to+n], e.peer.mem.want[from:])
 	if n > 0 {
-		wr.SGE = []mr.SGE{e.mem.region.SGE(uint64(to), uint32(n))}
+		req.SGE = []mr.SGE{e.mem.region.SGE(uint64(to), uint32(n))}
 	}
 }
 
-func (e *endModel) atomic(wr *qp.SendWR) {
+func (e *endModel) atomic(req *qp.SendWR) {
 	remote := e.peer.mem
-	if wr.Op == rc.OpAtomicWrite {
+	if req.Op == wr.OpAtomicWrite {
 		at := remote.take(8)
-		wr.Inline = binary.NativeEndian.AppendUint64(nil, e.w.rng.Uint64())
-		copy(remote.want[at:], wr.Inline)
-		wr.RemoteAddr = remote.region.Addr() + uint64(at)
+		req.Inline = binary.NativeEndian.AppendUint64(nil, e.w.rng.Uint64())
+		copy(remote.want[at:], req.Inline)
+		req.RemoteAddr = remote.region.Addr() + uint64(at)
 		return
 	}
 	to := e.mem.take(8)
-	wr.SGE = []mr.SGE{e.mem.region.SGE(uint64(to), 8)}
-	if wr.Op == rc.OpFetchAdd {
-		wr.SwapAdd, wr.RemoteAddr = 1, remote.region.Addr()
+	req.SGE = []mr.SGE{e.mem.region.SGE(uint64(to), 8)}
+	if req.Op == wr.OpFetchAdd {
+		req.SwapAdd, req.RemoteAddr = 1, remote.region.Addr()
 		remote.sum++
 		remote.adds = append(remote.adds, &faa{e.mem, to})
 		return
 	}
 	at := remote.take(8)
 	old := binary.NativeEndian.Uint64(remote.want[at:])
-	wr.RemoteAddr, wr.Compare, wr.SwapAdd = remote.region.Addr()+uint64(at), old, e.w.rng.Uint64()
+	req.RemoteAddr, req.Compare, req.SwapAdd = remote.region.Addr()+uint64(at), old, e.w.rng.Uint64()
 	if e.w.rng.IntN(2) == 0 {
-		wr.Compare++ // does not match
+		req.Compare++ // does not match
 	} else {
-		binary.NativeEndian.PutUint64(remote.want[at:], wr.SwapAdd)
+		binary.NativeEndian.PutUint64(remote.want[at:], req.SwapAdd)
 	}
 	binary.NativeEndian.PutUint64(e.mem.want[to:], old)
 }

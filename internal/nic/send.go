@@ -5,7 +5,7 @@ import (
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // Sizes of what one drain of one queue pair gives, and of the staging buffer, in
@@ -21,7 +21,7 @@ const (
 // posts borrows one.
 type sender struct {
 	nic   *NIC
-	batch *rc.Batch
+	batch *wr.Batch
 	stage stage
 	free  func() // of the stage's pages
 
@@ -51,7 +51,7 @@ type job struct {
 
 // record is a packet between the two passes of a drain.
 type record struct {
-	out   *rc.Out
+	out   *wr.Out
 	route *route
 	pkt   []byte      // in the stage, or in entry
 	id    uint16      // IPv4 identification
@@ -64,13 +64,13 @@ type record struct {
 // just been sent, or of a held one.
 type fetched struct {
 	token   uint64
-	outcome rc.Outcome
+	outcome wr.Outcome
 	entry   *heldPacket
 	dead    bool // a payload before it could not be read
 }
 
 func newSender(n *NIC) *sender {
-	s := &sender{nic: n, batch: rc.NewBatch(batchPackets, batchBytes)}
+	s := &sender{nic: n, batch: wr.NewBatch(batchPackets, batchBytes)}
 	s.stage.buf, s.free = buffer(stageBytes)
 	return s
 }
@@ -143,8 +143,8 @@ func (s *sender) release(now mono.Time, q *Queue) (full bool) {
 		e := q.held.pop()
 		switch {
 		case e.dead || e.gen != q.Gen():
-			e.outcome = rc.Done // of no interest: it comes after a failure
-		case e.outcome != rc.Done:
+			e.outcome = wr.Done // of no interest: it comes after a failure
+		case e.outcome != wr.Done:
 			q.held.kill()
 		default:
 			pkt, id := s.stage.place(q, e.route, e.tos, len(e.buf))
@@ -187,7 +187,7 @@ func (s *sender) lay(q *Queue, r *route) {
 }
 
 // hold appends a packet to the queue pair's FIFO.
-func (s *sender) hold(q *Queue, o *rc.Out, tos uint8, late bool) *heldPacket {
+func (s *sender) hold(q *Queue, o *wr.Out, tos uint8, late bool) *heldPacket {
 	e := s.nic.spare.get(o.Size())
 	e.drain, e.gen, e.tos = q.drains, q.Gen(), tos
 	e.token, e.late = o.Token, late
@@ -198,12 +198,12 @@ func (s *sender) hold(q *Queue, o *rc.Out, tos uint8, late bool) *heldPacket {
 	return e
 }
 
-func opcodeOf(o *rc.Out) roce.Opcode { return roce.Opcode(o.Header()[0]) }
+func opcodeOf(o *wr.Out) roce.Opcode { return roce.Opcode(o.Header()[0]) }
 
 // cnpTOS is DSCP 48 and ECT(0), as hardware sends CNPs (§1.11).
 const cnpTOS = 48<<2 | ecnCapable
 
-func tosOf(o *rc.Out, r *route) uint8 {
+func tosOf(o *wr.Out, r *route) uint8 {
 	if opcodeOf(o) == roce.OpCNP {
 		return cnpTOS
 	}
@@ -226,7 +226,7 @@ func direct(spans []mr.Span) bool {
 func (s *sender) fill(j *job) {
 	for i := range s.records {
 		rec := &s.records[i]
-		if o := s.read(rec, j); o != rc.Done {
+		if o := s.read(rec, j); o != wr.Done {
 			s.abandon(i)
 			return
 		}
@@ -235,12 +235,12 @@ func (s *sender) fill(j *job) {
 
 // read gets the payload of a packet, seals the packet if it can leave, and notes
 // for settle how that ended, unless memory will tell later.
-func (s *sender) read(rec *record, j *job) rc.Outcome {
+func (s *sender) read(rec *record, j *job) wr.Outcome {
 	o := rec.out
 	at := len(o.Header())
 	end := at + int(o.Len)
 	clear(rec.pkt[end : len(rec.pkt)-roce.ICRCLen]) // the pad (R1)
-	var outcome rc.Outcome
+	var outcome wr.Outcome
 	switch spans := s.batch.Spans(o); {
 	case rec.late:
 		return s.readLate(rec, j, spans, rec.pkt[at:end])
@@ -257,14 +257,14 @@ func (s *sender) read(rec *record, j *job) rc.Outcome {
 
 // fetchAndSeal copies the payload, which lies at [at, end) of the packet, from
 // its spans, if it is not there already, and seals the packet in the same pass.
-func (s *sender) fetchAndSeal(rec *record, at, end int, spans []mr.Span) rc.Outcome {
+func (s *sender) fetchAndSeal(rec *record, at, end int, spans []mr.Span) wr.Outcome {
 	h := rec.route.headers
 	h.ID = rec.id
 	pkt := rec.pkt
 	sum := h.Begin(pkt[:at], len(pkt))
 	for i := range spans {
 		if !s.loan.take(&spans[i]) {
-			return rc.Revoked
+			return wr.Revoked
 		}
 		b := spans[i].Bytes()
 		sum = sum.Copy(pkt[at:end], b)
@@ -272,30 +272,30 @@ func (s *sender) fetchAndSeal(rec *record, at, end int, spans []mr.Span) rc.Outc
 	}
 	icrc := len(pkt) - roce.ICRCLen
 	sum.Add(pkt[at:icrc]).Seal(pkt[icrc:])
-	return rc.Done
+	return wr.Done
 }
 
 // gather copies directly addressable spans to dst.
-func (s *sender) gather(dst []byte, spans []mr.Span) rc.Outcome {
+func (s *sender) gather(dst []byte, spans []mr.Span) wr.Outcome {
 	for i := range spans {
 		if !s.loan.take(&spans[i]) {
-			return rc.Revoked
+			return wr.Revoked
 		}
 		n := copy(dst, spans[i].Bytes())
 		dst = dst[n:]
 	}
-	return rc.Done
+	return wr.Done
 }
 
 // readLate starts to read spans of memory that may finish later.
-func (s *sender) readLate(rec *record, j *job, spans []mr.Span, dst []byte) rc.Outcome {
+func (s *sender) readLate(rec *record, j *job, spans []mr.Span, dst []byte) wr.Outcome {
 	n := s.nic
 	op := n.late.begin(j.q, j.gen, opFetch, rec.out.Token)
 	op.entry = rec.entry
-	outcome := rc.Done
+	outcome := wr.Done
 	for i := range spans {
 		if !spans[i].Acquire() {
-			outcome = rc.Revoked
+			outcome = wr.Revoked
 			break
 		}
 		op.spans = append(op.spans, spans[i])
@@ -308,7 +308,7 @@ func (s *sender) readLate(rec *record, j *job, spans []mr.Span, dst []byte) rc.O
 		}
 	}
 	if !n.late.end(op, outcome) {
-		return rc.Done // or what the memory will say
+		return wr.Done // or what the memory will say
 	}
 	outcome = op.outcome
 	s.fetches = append(s.fetches, fetched{outcome: outcome, entry: rec.entry})

@@ -14,7 +14,6 @@ import (
 	"github.com/gohixl/hixl/internal/nic"
 	"github.com/gohixl/hixl/internal/nic/nictest"
 	"github.com/gohixl/hixl/qp"
-	"github.com/gohixl/hixl/roce/rc"
 	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/sim"
@@ -53,7 +52,7 @@ func transfer(t *testing.T, f *nictest.Fabric) (*nictest.End, cq.Completion) {
 	a, b := f.Pair(0, 1, nictest.PairConfig{})
 	local, remote := a.Region(1<<20), b.Region(1<<20)
 	copy(local.Bytes(), random(9, 1<<20))
-	a.Post(qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, SGE: sges(local, 1<<20), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+	a.Post(qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: sges(local, 1<<20), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 	c := one(t, f, a, a.Send)
 	if c.Status == cq.StatusSuccess {
 		require.Equal(t, local.Bytes(), remote.Bytes())
@@ -118,7 +117,7 @@ func TestNeverSent(t *testing.T) {
 	for i, kind := range []qp.Type{qp.RC, qp.UC} {
 		a, b := f.Pair(0, 1, nictest.PairConfig{QP: qp.Config{Type: kind}})
 		local, remote := a.Region(64), b.Region(64)
-		a.Post(qp.SendWR{ID: 5, Op: rc.OpWrite, SGE: sges(local, 64), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+		a.Post(qp.SendWR{ID: 5, Op: wr.OpWrite, SGE: sges(local, 64), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 		c := one(t, f, a, a.Send)
 		require.Equal(t, uint64(5), c.WRID)
 		require.ErrorIs(t, c.Err(), cq.ErrLocalQPOperation, "%v", kind)
@@ -157,9 +156,9 @@ func TestDatagramNeverSent(t *testing.T) {
 	far := to
 	far.Addr = nowhere
 	a.Post(
-		qp.SendWR{ID: 1, Op: rc.OpSend, SGE: sges(local, 64), To: far},
-		qp.SendWR{ID: 2, Op: rc.OpSend, SGE: sges(local, 4096), To: to},
-		qp.SendWR{ID: 3, Op: rc.OpSend, Flags: rc.Signaled, SGE: sges(local, 64), To: to},
+		qp.SendWR{ID: 1, Op: wr.OpSend, SGE: sges(local, 64), To: far},
+		qp.SendWR{ID: 2, Op: wr.OpSend, SGE: sges(local, 4096), To: to},
+		qp.SendWR{ID: 3, Op: wr.OpSend, Flags: wr.Signaled, SGE: sges(local, 64), To: to},
 	)
 	require.Equal(t, uint64(3), success(t, f, a, a.Send).WRID)
 	require.Equal(t, uint64(9), success(t, f, b, b.Recv).WRID)

@@ -20,7 +20,7 @@ import (
 	"github.com/gohixl/hixl/internal/nic/nictest"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/udp"
 )
@@ -71,16 +71,16 @@ func everyOperation(t *testing.T, f *nictest.Fabric, other int) {
 	copy(local.Bytes(), want)
 	b.Receive(qp.RecvWR{ID: 1, SGE: []mr.SGE{remote.SGE(0, 5000)}}, qp.RecvWR{ID: 2})
 	a.Post(
-		qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{local.SGE(0, size)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
-		qp.SendWR{Op: rc.OpRead, Flags: rc.Signaled, SGE: []mr.SGE{local.SGE(size, size)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
+		qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{local.SGE(0, size)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
+		qp.SendWR{Op: wr.OpRead, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(size, size)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
 	)
 	require.NoError(t, ptr(waitFor(t, a.Send, 1)[0]).Err())
 	require.True(t, bytes.Equal(want, local.Bytes()[size:]))
 	a.Post(
-		qp.SendWR{Op: rc.OpSendImm, Imm: 7, SGE: []mr.SGE{local.SGE(10, 5000)}},
-		qp.SendWR{Op: rc.OpWriteImm, Imm: 8, SGE: []mr.SGE{local.SGE(20, 9)}, RemoteAddr: remote.Addr() + 8000, RKey: remote.RKey()},
-		qp.SendWR{Op: rc.OpFetchAdd, SwapAdd: 3, SGE: []mr.SGE{local.SGE(0, 8)}, RemoteAddr: remote.Addr() + 8192, RKey: remote.RKey()},
-		qp.SendWR{Op: rc.OpCmpSwap, Flags: rc.Signaled, Compare: 1, SwapAdd: 3, SGE: []mr.SGE{local.SGE(8, 8)}, RemoteAddr: remote.Addr() + 8192, RKey: remote.RKey()},
+		qp.SendWR{Op: wr.OpSendImm, Imm: 7, SGE: []mr.SGE{local.SGE(10, 5000)}},
+		qp.SendWR{Op: wr.OpWriteImm, Imm: 8, SGE: []mr.SGE{local.SGE(20, 9)}, RemoteAddr: remote.Addr() + 8000, RKey: remote.RKey()},
+		qp.SendWR{Op: wr.OpFetchAdd, SwapAdd: 3, SGE: []mr.SGE{local.SGE(0, 8)}, RemoteAddr: remote.Addr() + 8192, RKey: remote.RKey()},
+		qp.SendWR{Op: wr.OpCmpSwap, Flags: wr.Signaled, Compare: 1, SwapAdd: 3, SGE: []mr.SGE{local.SGE(8, 8)}, RemoteAddr: remote.Addr() + 8192, RKey: remote.RKey()},
 	)
 	before := binary.NativeEndian.Uint64(want[8192:])
 	require.NoError(t, ptr(waitFor(t, a.Send, 1)[0]).Err())
@@ -112,8 +112,8 @@ func TestManyPosters(t *testing.T) {
 				for i := range each {
 					off := uint64(p) * 100000
 					a.Post(
-						qp.SendWR{Op: rc.OpWrite, SGE: []mr.SGE{local.SGE(off, 50000)}, RemoteAddr: remote.Addr() + 4096 + off, RKey: remote.RKey()},
-						qp.SendWR{ID: uint64(i), Op: rc.OpFetchAdd, Flags: rc.Signaled, SwapAdd: 1, SGE: []mr.SGE{local.SGE(900000+8*uint64(p), 8)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
+						qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{local.SGE(off, 50000)}, RemoteAddr: remote.Addr() + 4096 + off, RKey: remote.RKey()},
+						qp.SendWR{ID: uint64(i), Op: wr.OpFetchAdd, Flags: wr.Signaled, SwapAdd: 1, SGE: []mr.SGE{local.SGE(900000+8*uint64(p), 8)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
 					)
 					if err := ptr(waitFor(t, a.Send, 1)[0]).Err(); err != nil {
 						t.Error(err)
@@ -124,7 +124,7 @@ func TestManyPosters(t *testing.T) {
 		}
 		wg.Go(func() {
 			for range each {
-				b.Post(qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, SGE: []mr.SGE{back.SGE(0, 200000)}, RemoteAddr: target.Addr(), RKey: target.RKey()})
+				b.Post(qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: []mr.SGE{back.SGE(0, 200000)}, RemoteAddr: target.Addr(), RKey: target.RKey()})
 				if err := ptr(waitFor(t, b.Send, 1)[0]).Err(); err != nil {
 					t.Error(err)
 					return
@@ -148,7 +148,7 @@ func TestCloseWhilePosting(t *testing.T) {
 		local, remote := a.Region(1<<20), b.Region(1<<20)
 		wg.Go(func() {
 			for {
-				err := a.PostSend([]qp.SendWR{{Op: rc.OpWrite, Flags: rc.Signaled, SGE: sges(local, 1<<20), RemoteAddr: remote.Addr(), RKey: remote.RKey()}})
+				err := a.PostSend([]qp.SendWR{{Op: wr.OpWrite, Flags: wr.Signaled, SGE: sges(local, 1<<20), RemoteAddr: remote.Addr(), RKey: remote.RKey()}})
 				if err != nil {
 					return
 				}
@@ -174,7 +174,7 @@ func TestPeerDies(t *testing.T) {
 	a, b := f.Pair(0, 1, nictest.PairConfig{Retry: 2, Timeout: 12}) // 16.8 ms
 	local, remote := a.Region(8<<20), b.Region(8<<20)
 	for i := range uint64(4) {
-		a.Post(qp.SendWR{ID: i, Op: rc.OpWrite, Flags: rc.Signaled, SGE: sges(local, 8<<20), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+		a.Post(qp.SendWR{ID: i, Op: wr.OpWrite, Flags: wr.Signaled, SGE: sges(local, 8<<20), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 	}
 	require.NoError(t, b.NIC.Conn().Close()) // as if killed
 	for _, c := range waitFor(t, a.Send, 4) {
@@ -213,16 +213,16 @@ func TestLateMemoryOnGoroutines(t *testing.T) {
 	for round := range 5 {
 		want := random(uint64(round), size)
 		copy(host.Bytes(), want)
-		wr := func(op rc.Op, r *mr.Region) qp.SendWR {
-			return qp.SendWR{Op: op, Flags: rc.Signaled, SGE: sges(r, size), RemoteAddr: remote.Addr(), RKey: remote.RKey()}
+		req := func(op wr.Op, r *mr.Region) qp.SendWR {
+			return qp.SendWR{Op: op, Flags: wr.Signaled, SGE: sges(r, size), RemoteAddr: remote.Addr(), RKey: remote.RKey()}
 		}
-		a.Post(wr(rc.OpWrite, host))
+		a.Post(req(wr.OpWrite, host))
 		require.NoError(t, ptr(waitFor(t, a.Send, 1)[0]).Err())
-		a.Post(wr(rc.OpRead, local))
+		a.Post(req(wr.OpRead, local))
 		require.NoError(t, ptr(waitFor(t, a.Send, 1)[0]).Err())
 		require.True(t, bytes.Equal(want, late[0].Snapshot()))
 		clear(host.Bytes())
-		a.Post(wr(rc.OpWrite, local), wr(rc.OpRead, host))
+		a.Post(req(wr.OpWrite, local), req(wr.OpRead, host))
 		for _, c := range waitFor(t, a.Send, 2) {
 			require.NoError(t, c.Err())
 		}
@@ -255,7 +255,7 @@ func TestThousandsOfQueuePairs(t *testing.T) {
 	}
 	for i, a := range all {
 		w := qp.Word(uint64(i))
-		a.Post(qp.SendWR{ID: uint64(i), Op: rc.OpWrite, Flags: rc.Signaled, Inline: w[:], RemoteAddr: region.Addr() + uint64(8*i), RKey: region.RKey()})
+		a.Post(qp.SendWR{ID: uint64(i), Op: wr.OpWrite, Flags: wr.Signaled, Inline: w[:], RemoteAddr: region.Addr() + uint64(8*i), RKey: region.RKey()})
 	}
 	for _, c := range waitFor(t, send, n) {
 		require.NoError(t, c.Err())
@@ -277,7 +277,7 @@ func TestReadBeforeWriteUnderContention(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			b.Post(qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, SGE: sges(back, 1<<18), RemoteAddr: target.Addr(), RKey: target.RKey()})
+			b.Post(qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: sges(back, 1<<18), RemoteAddr: target.Addr(), RKey: target.RKey()})
 			waitFor(t, b.Send, 1)
 		}
 	})
@@ -286,8 +286,8 @@ func TestReadBeforeWriteUnderContention(t *testing.T) {
 			local.Bytes()[size+k] = byte(i + 1)
 		}
 		a.Post(
-			qp.SendWR{Op: rc.OpRead, SGE: []mr.SGE{local.SGE(0, size)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
-			qp.SendWR{Op: rc.OpWrite, Flags: rc.Signaled, SGE: []mr.SGE{local.SGE(size, size)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
+			qp.SendWR{Op: wr.OpRead, SGE: []mr.SGE{local.SGE(0, size)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
+			qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(size, size)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()},
 		)
 		require.NoError(t, ptr(waitFor(t, a.Send, 1)[0]).Err())
 		require.Equal(t, bytes.Repeat([]byte{byte(i)}, size), local.Bytes()[:size], "round %d", i)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // §1.9: segmentation; §3.4: A on the end of a message; §4.12: one ACK a batch.
@@ -21,7 +22,7 @@ func TestWriteSegments(t *testing.T) {
 	} {
 		a, b := newPair(t)
 		fill(a.mem, 1)
-		a.post(a.req(1, OpWrite, 0, n))
+		a.post(a.req(1, wr.OpWrite, 0, n))
 		a.drain()
 		a.want(packets...)
 		a.deliverAll()
@@ -43,27 +44,27 @@ func TestEveryOperation(t *testing.T) {
 	b.postRecv(103, 230000, 0)
 	binary.NativeEndian.PutUint64(b.mem[70000:], 41)
 
-	a.post(a.req(1, OpSend, 0, 3000))
-	imm := a.req(2, OpSendImm, 3000, 77)
+	a.post(a.req(1, wr.OpSend, 0, 3000))
+	imm := a.req(2, wr.OpSendImm, 3000, 77)
 	imm.Imm = 0xcafe0001
 	a.post(imm)
-	a.post(a.req(3, OpWrite, 10000, 9999))
-	a.post(a.req(4, OpRead, 50000, 7001))
-	faa := a.req(5, OpFetchAdd, 70000, 8)
+	a.post(a.req(3, wr.OpWrite, 10000, 9999))
+	a.post(a.req(4, wr.OpRead, 50000, 7001))
+	faa := a.req(5, wr.OpFetchAdd, 70000, 8)
 	faa.SwapAdd = 2
 	a.post(faa)
-	inv := a.req(6, OpSendInv, 0, 10)
+	inv := a.req(6, wr.OpSendInv, 0, 10)
 	second, err := b.pd.Register(b.region.Memory(), mr.Options{Access: allRight})
 	require.NoError(t, err)
 	inv.InvKey = second.RKey()
 	a.post(inv)
-	wimm := a.req(7, OpWriteImm, 20000, 2500)
+	wimm := a.req(7, wr.OpWriteImm, 20000, 2500)
 	wimm.Imm = 7
 	a.post(wimm)
-	cas := a.req(8, OpCmpSwap, 70000, 8)
+	cas := a.req(8, wr.OpCmpSwap, 70000, 8)
 	cas.Compare, cas.SwapAdd = 43, 99
 	a.post(cas)
-	a.post(a.req(9, OpAtomicWrite, 70008, 8))
+	a.post(a.req(9, wr.OpAtomicWrite, 70008, 8))
 	a.exchange()
 
 	a.wantDone("1:success", "2:success", "3:success", "4:success", "5:success", "6:success", "7:success", "8:success", "9:success")
@@ -94,7 +95,7 @@ func TestEveryOperation(t *testing.T) {
 func TestUnsignaled(t *testing.T) {
 	a, _ := newPair(t)
 	for i := range 10 {
-		r := a.req(uint64(i), OpWrite, i*10, 10)
+		r := a.req(uint64(i), wr.OpWrite, i*10, 10)
 		if i%5 != 4 {
 			r.Flags = 0
 		}
@@ -108,20 +109,20 @@ func TestUnsignaled(t *testing.T) {
 func TestSendQueueFull(t *testing.T) {
 	a, _ := newPair(t)
 	for i := range 64 {
-		a.post(a.req(uint64(i), OpWrite, 0, 8))
+		a.post(a.req(uint64(i), wr.OpWrite, 0, 8))
 	}
-	require.ErrorIs(t, a.rc.Post(a.now, a.req(64, OpWrite, 0, 8)), ErrSendQueueFull)
+	require.ErrorIs(t, a.rc.Post(a.now, a.req(64, wr.OpWrite, 0, 8)), wr.ErrSendQueueFull)
 	a.exchange()
-	a.post(a.req(64, OpWrite, 0, 8))
+	a.post(a.req(64, wr.OpWrite, 0, 8))
 }
 
 func TestRequestErrors(t *testing.T) {
 	a, _ := newPair(t, withSend(func(s *SendConfig) { s.MaxRead = 0 }))
-	long := &Request{Op: OpWrite, Flags: Inline, Inline: make([]byte, 257)}
-	sges := &Request{Op: OpWrite, Spans: make([]mr.Span, 5)}
-	huge := &Request{Op: OpWrite, Spans: []mr.Span{{Len: 1 << 31}, {Len: 1}}}
-	for _, r := range []*Request{{Op: numOps}, long, sges, huge, a.req(0, OpRead, 0, 8), a.req(0, OpCmpSwap, 0, 4)} {
-		require.ErrorIs(t, a.rc.Post(a.now, r), ErrRequest)
+	long := &wr.Request{Op: wr.OpWrite, Flags: wr.Inline, Inline: make([]byte, 257)}
+	sges := &wr.Request{Op: wr.OpWrite, Spans: make([]mr.Span, 5)}
+	huge := &wr.Request{Op: wr.OpWrite, Spans: []mr.Span{{Len: 1 << 31}, {Len: 1}}}
+	for _, r := range []*wr.Request{{Op: wr.NumOps}, long, sges, huge, a.req(0, wr.OpRead, 0, 8), a.req(0, wr.OpCmpSwap, 0, 4)} {
+		require.ErrorIs(t, a.rc.Post(a.now, r), wr.ErrRequest)
 	}
 	a.drain()
 	a.want()
@@ -130,10 +131,10 @@ func TestRequestErrors(t *testing.T) {
 // §3.8: a fence waits for READs and atomics, not for WRITEs.
 func TestFence(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpRead, 0, 8))
-	a.post(a.req(2, OpWrite, 0, 8))
-	f := a.req(3, OpWrite, 8, 8)
-	f.Flags |= Fence
+	a.post(a.req(1, wr.OpRead, 0, 8))
+	a.post(a.req(2, wr.OpWrite, 0, 8))
+	f := a.req(3, wr.OpWrite, 8, 8)
+	f.Flags |= wr.Fence
 	a.post(f)
 	a.drain()
 	a.want("READ_REQ 0 A va+0 len=8", "WRITE_ONLY 1 A va+0 len=8 [8]")
@@ -147,9 +148,9 @@ func TestFence(t *testing.T) {
 func TestInitiatorDepth(t *testing.T) {
 	a, b := newPair(t, withSend(func(s *SendConfig) { s.MaxRead = 2 }))
 	for i := range 3 {
-		a.post(a.req(uint64(i), OpFetchAdd, 8*i, 8))
+		a.post(a.req(uint64(i), wr.OpFetchAdd, 8*i, 8))
 	}
-	a.post(a.req(3, OpWrite, 0, 8))
+	a.post(a.req(3, wr.OpWrite, 0, 8))
 	a.drain()
 	a.want("FETCH_ADD 0 A", "FETCH_ADD 1 A")
 	a.deliver()
@@ -165,9 +166,9 @@ func TestInitiatorDepth(t *testing.T) {
 // requests come after them.
 func TestReadThenWrite(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpWrite, 0, 8))
-	a.post(a.req(2, OpRead, 0, 2500))
-	a.post(a.req(3, OpWrite, 0, 8))
+	a.post(a.req(1, wr.OpWrite, 0, 8))
+	a.post(a.req(2, wr.OpRead, 0, 2500))
+	a.post(a.req(3, wr.OpWrite, 0, 8))
 	a.drain()
 	a.deliverAll()
 	b.want("READ_RESP_FIRST 1 msn=2 [1024]", "READ_RESP_MIDDLE 2 [1024]", "READ_RESP_LAST 3 msn=2 [452]", "ACK 4 msn=3")
@@ -179,7 +180,7 @@ func TestReadThenWrite(t *testing.T) {
 func TestLongReadInParts(t *testing.T) {
 	a, b := newPair(t, withSend(func(s *SendConfig) { s.WindowPSNs = 16 }))
 	fill(b.mem, 5)
-	a.post(a.req(1, OpRead, 0, 100_000))
+	a.post(a.req(1, wr.OpRead, 0, 100_000))
 	a.drain()
 	a.want("READ_REQ 0 A va+0 len=4096", "READ_REQ 4 A va+4096 len=4096", "READ_REQ 8 A va+8192 len=4096", "READ_REQ 12 A va+12288 len=4096")
 	a.exchange()
@@ -190,7 +191,7 @@ func TestLongReadInParts(t *testing.T) {
 func TestInlineIsCopied(t *testing.T) {
 	a, b := newPair(t)
 	data := []byte("inline data")
-	a.post(&Request{ID: 1, Op: OpWrite, Flags: Signaled | Inline, Inline: data, RemoteAddr: testVA, RKey: b.region.RKey()})
+	a.post(&wr.Request{ID: 1, Op: wr.OpWrite, Flags: wr.Signaled | wr.Inline, Inline: data, RemoteAddr: testVA, RKey: b.region.RKey()})
 	clear(data)
 	a.exchange()
 	a.wantDone("1:success")
@@ -200,10 +201,10 @@ func TestInlineIsCopied(t *testing.T) {
 func TestScatterGather(t *testing.T) {
 	a, b := newPair(t, withMTU(256))
 	fill(a.mem, 8)
-	r := a.req(1, OpSend, 0, 0)
+	r := a.req(1, wr.OpSend, 0, 0)
 	r.Spans = []mr.Span{a.span(0, 100), a.span(1000, 0), a.span(500, 300), a.span(2000, 213)}
 	a.post(r)
-	b.recvs = []Receive{{ID: 9, Spans: []mr.Span{b.span(7, 1), b.span(100, 600), b.span(5000, 500)}}}
+	b.recvs = []wr.Receive{{ID: 9, Spans: []mr.Span{b.span(7, 1), b.span(100, 600), b.span(5000, 500)}}}
 	a.exchange()
 	a.wantDone("1:success")
 	b.wantDone("9:success")
@@ -216,10 +217,10 @@ func TestScatterGather(t *testing.T) {
 func TestSolicited(t *testing.T) {
 	a, b := newPair(t)
 	b.postRecv(1, 0, 3000)
-	s := a.req(1, OpSend, 0, 2000)
-	s.Flags |= Solicited
-	w := a.req(2, OpWrite, 0, 10)
-	w.Flags |= Solicited
+	s := a.req(1, wr.OpSend, 0, 2000)
+	s.Flags |= wr.Solicited
+	w := a.req(2, wr.OpWrite, 0, 10)
+	w.Flags |= wr.Solicited
 	a.post(s)
 	a.post(w)
 	a.drain()
@@ -232,7 +233,7 @@ func TestSolicited(t *testing.T) {
 func TestAckCoalesced(t *testing.T) {
 	a, b := newPair(t)
 	for i := range 16 {
-		a.post(a.req(uint64(i), OpWrite, 0, 8))
+		a.post(a.req(uint64(i), wr.OpWrite, 0, 8))
 	}
 	a.drain()
 	a.deliverAll()
@@ -243,7 +244,7 @@ func TestAckCoalesced(t *testing.T) {
 // one that fills the window.
 func TestAckRequestedInLongMessage(t *testing.T) {
 	a, _ := newPair(t, withSend(func(s *SendConfig) { s.WindowPSNs = 20 }))
-	a.post(a.req(1, OpWrite, 0, 64*1024))
+	a.post(a.req(1, wr.OpWrite, 0, 64*1024))
 	a.drain()
 	asked := []int{}
 	for i, p := range a.sent {

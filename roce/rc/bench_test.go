@@ -7,13 +7,14 @@ import (
 
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // wireUp carries packets between two engines without allocating.
 type wireUp struct {
 	a, b *RC
 	now  mono.Time
-	out  *Batch
+	out  *wr.Batch
 	buf  []byte
 	pkt  roce.Packet
 }
@@ -24,7 +25,7 @@ func newWireUp(tb testing.TB) (*wireUp, *end) {
 		t = &testing.T{}
 	}
 	a, b := newPair(t, withMTU(4096))
-	return &wireUp{a: a.rc, b: b.rc, now: a.now, out: NewBatch(32, 1<<18), buf: make([]byte, 8192)}, a
+	return &wireUp{a: a.rc, b: b.rc, now: a.now, out: wr.NewBatch(32, 1<<18), buf: make([]byte, 8192)}, a
 }
 
 // move drains from and gives what it sent to to; memory is left alone.
@@ -35,18 +36,18 @@ func (w *wireUp) move(from, to *RC) {
 		o := w.out.At(i)
 		n := copy(w.buf, o.Header()) + int(o.Len) + int(o.Pad) + roce.ICRCLen
 		if o.Token != 0 {
-			from.Fetched(w.now, o.Token, Done, false)
+			from.Fetched(w.now, o.Token, wr.Done, false)
 		}
 		if err := w.pkt.Decode(w.buf[:n]); err != nil {
 			panic(err)
 		}
-		if work := to.Accept(w.now, &w.pkt); work.Kind != WorkNone {
-			to.Commit(w.now, work.Token, Done, 0)
+		if work := to.Accept(w.now, &w.pkt); work.Kind != wr.WorkNone {
+			to.Commit(w.now, work.Token, wr.Done, 0)
 		}
 	}
 }
 
-func (w *wireUp) operation(r *Request) {
+func (w *wireUp) operation(r *wr.Request) {
 	if err := w.a.Post(w.now, r); err != nil {
 		panic(err)
 	}
@@ -62,10 +63,10 @@ func (w *wireUp) operation(r *Request) {
 func BenchmarkEngine(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		op   Op
+		op   wr.Op
 		n    int
 	}{
-		{"Write64", OpWrite, 64}, {"Write64KiB", OpWrite, 65536}, {"Read64KiB", OpRead, 65536}, {"FetchAdd", OpFetchAdd, 8},
+		{"Write64", wr.OpWrite, 64}, {"Write64KiB", wr.OpWrite, 65536}, {"Read64KiB", wr.OpRead, 65536}, {"FetchAdd", wr.OpFetchAdd, 8},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			w, a := newWireUp(b)
@@ -83,7 +84,7 @@ func BenchmarkEngine(b *testing.B) {
 }
 
 func TestNoAllocs(t *testing.T) {
-	for _, op := range []Op{OpWrite, OpRead, OpFetchAdd, OpAtomicWrite} {
+	for _, op := range []wr.Op{wr.OpWrite, wr.OpRead, wr.OpFetchAdd, wr.OpAtomicWrite} {
 		w, a := newWireUp(t)
 		r := a.req(1, op, 0, 8)
 		w.operation(r)

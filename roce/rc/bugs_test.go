@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // The tests here repeat faults that other stacks have had (docs/bugs.md), as far
@@ -28,9 +29,9 @@ func TestAckPastRead(t *testing.T) {
 	for _, n := range []int{100, 3000} {
 		a, b := newPair(t)
 		fill(b.mem[:n], 4)
-		a.post(a.req(1, OpWrite, 5000, 8))
-		a.post(a.req(2, OpRead, 0, n))
-		a.post(a.req(3, OpWrite, 5008, 8))
+		a.post(a.req(1, wr.OpWrite, 5000, 8))
+		a.post(a.req(2, wr.OpRead, 0, n))
+		a.post(a.req(3, wr.OpWrite, 5008, 8))
 		a.drain()
 		a.deliver() // the first WRITE
 		a.lose(2)
@@ -51,7 +52,7 @@ func TestOneRetryForManyOutOfOrderResponses(t *testing.T) {
 	a, b := newPair(t, func(a, b *Config) { a.Send.MaxRead, b.MaxDestRead = 16, 16 })
 	fill(b.mem[:16000], 4)
 	for i := range 16 {
-		a.post(a.req(uint64(i), OpRead, 1000*i, 1000))
+		a.post(a.req(uint64(i), wr.OpRead, 1000*i, 1000))
 	}
 	a.drain()
 	a.deliverAll()
@@ -74,7 +75,7 @@ func TestMSNSequence(t *testing.T) {
 	a, b := newPair(t)
 	b.postRecv(50, 0, 4000)
 	b.postRecv(51, 0, 4000)
-	for i, op := range []Op{OpWrite, OpSend, OpRead, OpFetchAdd, OpWriteImm, OpAtomicWrite} {
+	for i, op := range []wr.Op{wr.OpWrite, wr.OpSend, wr.OpRead, wr.OpFetchAdd, wr.OpWriteImm, wr.OpAtomicWrite} {
 		n := 3000
 		if op.Atomic() {
 			n = 8
@@ -110,8 +111,8 @@ func TestDuplicateReadMidStream(t *testing.T) {
 		a, b := newPair(t)
 		fill(a.mem[5000:9000], 1)
 		fill(b.mem[:n], 4)
-		a.post(a.req(1, OpRead, 0, n))
-		a.post(a.req(2, OpWrite, 5000, 4000))
+		a.post(a.req(1, wr.OpRead, 0, n))
+		a.post(a.req(2, wr.OpWrite, 5000, 4000))
 		a.drain()
 		read := a.sent[0]
 		a.deliver()
@@ -135,8 +136,8 @@ func TestDuplicateReadMidStream(t *testing.T) {
 // it for a duplicate's: that gets an ACK of its own.
 func TestDuplicateIsAcknowledgedApart(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpWrite, 0, 8))
-	a.post(a.req(2, OpRead, 0, 8))
+	a.post(a.req(1, wr.OpWrite, 0, 8))
+	a.post(a.req(2, wr.OpRead, 0, 8))
 	a.drain()
 	packets := append([][]byte{}, a.sent...)
 	a.deliverAll()
@@ -153,7 +154,7 @@ func TestDuplicateIsAcknowledgedApart(t *testing.T) {
 // copied.
 func TestOversizedReadResponse(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpRead, 0, 100))
+	a.post(a.req(1, wr.OpRead, 0, 100))
 	a.drain()
 	a.deliverAll()
 	var p roce.Packet

@@ -52,7 +52,7 @@ type Config struct {
 	Access       mr.Access
 	MaxDestRead  int
 	RNRTimerCode uint8
-	Receives     ReceiveSource
+	Receives     wr.ReceiveSource
 	// MaxRecvSGE is the largest number of spans of a receive.
 	MaxRecvSGE int
 	// MaxPending bounds placements in progress; 0 means [MaxPending].

@@ -8,8 +8,8 @@
 // PSN tracking, ACK and NAK, RNR, timeouts and retries, READ and atomic replay,
 // the window, and the order of completions. It is sans-IO: packets and time come
 // in as arguments, packets and instructions go out. It holds no lock, clock or
-// goroutine and reads and writes no region: it says where bytes go ([Work]) and
-// come from ([Out]), and learns by [RC.Commit] and [RC.Fetched] that they moved.
+// goroutine and reads and writes no region: it says where bytes go ([wr.Work]) and
+// come from ([wr.Out]), and learns by [RC.Commit] and [RC.Fetched] that they moved.
 //
 // # Who calls it
 //

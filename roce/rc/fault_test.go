@@ -10,6 +10,7 @@ import (
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // §4.14, a row a case: what the wire says, what the requester sees, what the
@@ -19,39 +20,39 @@ func TestFaults(t *testing.T) {
 	cases := []struct {
 		name  string
 		opts  []opt
-		setup func(a, b *end) *Request
+		setup func(a, b *end) *wr.Request
 		wire  string
 		peer  string
 		local []string
 	}{
-		{name: "wrong rkey", setup: func(a, b *end) *Request {
-			r := a.req(1, OpWrite, 0, 3000)
+		{name: "wrong rkey", setup: func(a, b *end) *wr.Request {
+			r := a.req(1, wr.OpWrite, 0, 3000)
 			r.RKey ^= 0x5a00
 			return r
 		}, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
-		{name: "out of range", setup: func(a, b *end) *Request { return at(a.req(1, OpRead, 0, 64), testVA+memSize-10) }, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
-		{name: "address wraps", setup: func(a, b *end) *Request { return at(a.req(1, OpRead, 0, 64), ^uint64(0)-10) }, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
-		{name: "region without remote write", setup: func(a, b *end) *Request {
-			return to(a.req(1, OpWrite, 0, 64), b, mr.LocalWrite|mr.RemoteRead)
+		{name: "out of range", setup: func(a, b *end) *wr.Request { return at(a.req(1, wr.OpRead, 0, 64), testVA+memSize-10) }, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
+		{name: "address wraps", setup: func(a, b *end) *wr.Request { return at(a.req(1, wr.OpRead, 0, 64), ^uint64(0)-10) }, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
+		{name: "region without remote write", setup: func(a, b *end) *wr.Request {
+			return to(a.req(1, wr.OpWrite, 0, 64), b, mr.LocalWrite|mr.RemoteRead)
 		}, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
-		{name: "region without remote atomic", setup: func(a, b *end) *Request {
-			return to(a.req(1, OpCmpSwap, 0, 8), b, mr.LocalWrite|mr.RemoteRead|mr.RemoteWrite)
+		{name: "region without remote atomic", setup: func(a, b *end) *wr.Request {
+			return to(a.req(1, wr.OpCmpSwap, 0, 8), b, mr.LocalWrite|mr.RemoteRead|mr.RemoteWrite)
 		}, wire: "NAK-access 0 msn=0", peer: "1:remote access error"},
-		{name: "READ not enabled", opts: []opt{noAccess(mr.RemoteRead)}, setup: func(a, b *end) *Request { return a.req(1, OpRead, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
-		{name: "WRITE not enabled", opts: []opt{noAccess(mr.RemoteWrite)}, setup: func(a, b *end) *Request { return a.req(1, OpWrite, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
-		{name: "ATOMIC WRITE not enabled", opts: []opt{noAccess(mr.RemoteWrite)}, setup: func(a, b *end) *Request { return a.req(1, OpAtomicWrite, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
-		{name: "atomic not enabled", opts: []opt{noAccess(mr.RemoteAtomic)}, setup: func(a, b *end) *Request { return a.req(1, OpFetchAdd, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
-		{name: "depth 0", opts: []opt{withResponder(func(c *Config) { c.MaxDestRead = 0 })}, setup: func(a, b *end) *Request { return a.req(1, OpRead, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
-		{name: "misaligned atomic", setup: func(a, b *end) *Request { return at(a.req(1, OpFetchAdd, 0, 8), testVA+4) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
-		{name: "misaligned ATOMIC WRITE", setup: func(a, b *end) *Request { return at(a.req(1, OpAtomicWrite, 0, 8), testVA+1) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
-		{name: "short receive", setup: func(a, b *end) *Request {
+		{name: "READ not enabled", opts: []opt{noAccess(mr.RemoteRead)}, setup: func(a, b *end) *wr.Request { return a.req(1, wr.OpRead, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
+		{name: "WRITE not enabled", opts: []opt{noAccess(mr.RemoteWrite)}, setup: func(a, b *end) *wr.Request { return a.req(1, wr.OpWrite, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
+		{name: "ATOMIC WRITE not enabled", opts: []opt{noAccess(mr.RemoteWrite)}, setup: func(a, b *end) *wr.Request { return a.req(1, wr.OpAtomicWrite, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
+		{name: "atomic not enabled", opts: []opt{noAccess(mr.RemoteAtomic)}, setup: func(a, b *end) *wr.Request { return a.req(1, wr.OpFetchAdd, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
+		{name: "depth 0", opts: []opt{withResponder(func(c *Config) { c.MaxDestRead = 0 })}, setup: func(a, b *end) *wr.Request { return a.req(1, wr.OpRead, 0, 8) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
+		{name: "misaligned atomic", setup: func(a, b *end) *wr.Request { return at(a.req(1, wr.OpFetchAdd, 0, 8), testVA+4) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
+		{name: "misaligned ATOMIC WRITE", setup: func(a, b *end) *wr.Request { return at(a.req(1, wr.OpAtomicWrite, 0, 8), testVA+1) }, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error"},
+		{name: "short receive", setup: func(a, b *end) *wr.Request {
 			b.postRecv(9, 0, 16)
-			return a.req(1, OpSend, 0, 64)
+			return a.req(1, wr.OpSend, 0, 64)
 		}, wire: "NAK-inv 0 msn=0", peer: "1:remote invalid request error", local: []string{"9:local length error"}},
-		{name: "short receive, later packet", setup: func(a, b *end) *Request { b.postRecv(9, 0, 1500); return a.req(1, OpSend, 0, 4000) }, wire: "NAK-inv 1 msn=0", peer: "1:remote invalid request error", local: []string{"9:local length error"}},
-		{name: "WRITE with immediate, wrong rkey", setup: func(a, b *end) *Request {
+		{name: "short receive, later packet", setup: func(a, b *end) *wr.Request { b.postRecv(9, 0, 1500); return a.req(1, wr.OpSend, 0, 4000) }, wire: "NAK-inv 1 msn=0", peer: "1:remote invalid request error", local: []string{"9:local length error"}},
+		{name: "WRITE with immediate, wrong rkey", setup: func(a, b *end) *wr.Request {
 			b.postRecv(9, 0, 16)
-			r := a.req(1, OpWriteImm, 0, 64)
+			r := a.req(1, wr.OpWriteImm, 0, 64)
 			r.RKey++
 			return r
 		}, wire: "NAK-access 0 msn=0", peer: "1:remote access error", local: []string{"9:local access error"}},
@@ -60,7 +61,7 @@ func TestFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := newPair(t, c.opts...)
 			a.post(c.setup(a, b))
-			a.post(a.req(2, OpWrite, 0, 8))
+			a.post(a.req(2, wr.OpWrite, 0, 8))
 			a.drain()
 			a.deliverAll()
 			b.want(c.wire)
@@ -74,10 +75,10 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func at(r *Request, va uint64) *Request { r.RemoteAddr = va; return r }
+func at(r *wr.Request, va uint64) *wr.Request { r.RemoteAddr = va; return r }
 
 // to aims at a region of b with other rights.
-func to(r *Request, b *end, access mr.Access) *Request {
+func to(r *wr.Request, b *end, access mr.Access) *wr.Request {
 	va := uint64(testVA)
 	reg, err := b.pd.Register(b.region.Memory(), mr.Options{Access: access, IOVA: &va})
 	require.NoError(b.t, err)
@@ -87,7 +88,7 @@ func to(r *Request, b *end, access mr.Access) *Request {
 
 // §4.11: without bytes, key and address do not matter.
 func TestZeroLengthIgnoresKey(t *testing.T) {
-	for _, op := range []Op{OpWrite, OpRead, OpWriteImm} {
+	for _, op := range []wr.Op{wr.OpWrite, wr.OpRead, wr.OpWriteImm} {
 		a, b := newPair(t)
 		b.postRecv(9, 0, 0)
 		r := a.req(1, op, 0, 0)
@@ -103,7 +104,7 @@ func TestOpcodeSequence(t *testing.T) {
 	for _, op := range []byte{0x01, 0x02, 0x03, 0x07, 0x08, 0x09, 0x16} {
 		a, b := newPair(t)
 		b.postRecv(1, 0, 4000)
-		a.post(a.req(1, OpWrite, 0, 3000))
+		a.post(a.req(1, wr.OpWrite, 0, 3000))
 		a.drain()
 		a.take()
 		p := a.take()
@@ -119,11 +120,11 @@ func TestOpcodeSequence(t *testing.T) {
 }
 
 func TestMessageInterrupted(t *testing.T) {
-	for _, other := range []Op{OpSend, OpWrite, OpRead, OpFetchAdd} {
+	for _, other := range []wr.Op{wr.OpSend, wr.OpWrite, wr.OpRead, wr.OpFetchAdd} {
 		a, b := newPair(t)
 		b.postRecv(1, 0, 4000)
 		b.postRecv(2, 0, 4000)
-		a.post(a.req(1, OpSend, 0, 2000))
+		a.post(a.req(1, wr.OpSend, 0, 2000))
 		a.post(a.req(2, other, 0, 8))
 		a.drain()
 		a.deliver()
@@ -151,7 +152,7 @@ func TestPacketLengths(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := newPair(t)
-			a.post(a.req(1, OpWrite, 0, 3000))
+			a.post(a.req(1, wr.OpWrite, 0, 3000))
 			a.drain()
 			b.receive(change(a.take()))
 			b.drain()
@@ -160,7 +161,7 @@ func TestPacketLengths(t *testing.T) {
 	}
 	t.Run("empty Last", func(t *testing.T) {
 		a, b := newPair(t)
-		a.post(a.req(1, OpWrite, 0, 1028))
+		a.post(a.req(1, wr.OpWrite, 0, 1028))
 		a.drain()
 		a.deliver()
 		p := a.take()
@@ -170,7 +171,7 @@ func TestPacketLengths(t *testing.T) {
 	})
 	t.Run("Last leaves some", func(t *testing.T) {
 		a, b := newPair(t)
-		a.post(a.req(1, OpWrite, 0, 1032))
+		a.post(a.req(1, wr.OpWrite, 0, 1032))
 		a.drain()
 		a.deliver()
 		p := a.take()
@@ -183,7 +184,7 @@ func TestPacketLengths(t *testing.T) {
 // RNR comes before length and key (§4.3).
 func TestCheckOrder(t *testing.T) {
 	a, b := newPair(t)
-	r := a.req(1, OpWriteImm, 0, 8)
+	r := a.req(1, wr.OpWriteImm, 0, 8)
 	r.RKey++
 	a.post(r)
 	a.drain()
@@ -198,7 +199,7 @@ func TestCheckOrder(t *testing.T) {
 
 	// The key comes before the payload's length against that of the RETH.
 	a, b = newPair(t)
-	r = a.req(1, OpWrite, 0, 8)
+	r = a.req(1, wr.OpWrite, 0, 8)
 	r.RKey++
 	a.post(r)
 	a.drain()
@@ -216,7 +217,7 @@ func TestInvalidateFails(t *testing.T) {
 	a, b := newPair(t)
 	fill(a.mem, 3)
 	b.postRecv(9, 0, 64)
-	r := a.req(1, OpSendInv, 0, 64)
+	r := a.req(1, wr.OpSendInv, 0, 64)
 	r.InvKey = 0x1234
 	a.post(r)
 	a.drain()
@@ -231,28 +232,28 @@ func TestInvalidateFails(t *testing.T) {
 func TestErrorStateIsSilent(t *testing.T) {
 	a, b := newPair(t)
 	b.rc.Fail(cq.StatusFlushed)
-	a.post(a.req(1, OpWrite, 0, 8))
+	a.post(a.req(1, wr.OpWrite, 0, 8))
 	a.drain()
 	a.deliverAll()
 	b.want()
-	b.post(b.req(5, OpWrite, 0, 8))
+	b.post(b.req(5, wr.OpWrite, 0, 8))
 	b.wantDone("5:work request flushed error")
 }
 
 // §3.17.4: what is posted in the error state is flushed, whatever led there.
 func TestPostInErrorState(t *testing.T) {
 	a, b := newPair(t)
-	bad := a.req(1, OpWrite, 0, 8)
+	bad := a.req(1, wr.OpWrite, 0, 8)
 	bad.RKey++
 	a.post(bad)
 	a.exchange()
 	require.True(t, b.rc.Failed())
-	b.post(b.req(2, OpWrite, 0, 8))
+	b.post(b.req(2, wr.OpWrite, 0, 8))
 	b.wantDone("2:work request flushed error")
 
 	c, _ := newPair(t)
 	c.rc.Fail(cq.StatusLocalQPOperation) // with nothing outstanding
-	c.post(c.req(3, OpWrite, 0, 8))
+	c.post(c.req(3, wr.OpWrite, 0, 8))
 	c.wantDone("3:work request flushed error")
 }
 
@@ -260,7 +261,7 @@ func TestPostInErrorState(t *testing.T) {
 func TestTooManyReads(t *testing.T) {
 	a, b := newPair(t, withResponder(func(c *Config) { c.MaxDestRead = 2 }))
 	for i := range 3 {
-		a.post(a.req(uint64(i), OpRead, 0, 3000))
+		a.post(a.req(uint64(i), wr.OpRead, 0, 3000))
 	}
 	a.drain()
 	a.deliverAll()
@@ -285,7 +286,7 @@ func TestDuplicateReadMustMatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := newPair(t)
-			a.post(a.req(1, OpRead, 0, 2000))
+			a.post(a.req(1, wr.OpRead, 0, 2000))
 			a.drain()
 			p := append([]byte{}, a.sent[0]...)
 			a.deliverAll()
@@ -305,7 +306,7 @@ func TestDuplicateReadMustMatch(t *testing.T) {
 // R17: a READ replayed after its region went away must not read it.
 func TestDuplicateReadOfRevokedRegion(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpRead, 0, 2000))
+	a.post(a.req(1, wr.OpRead, 0, 2000))
 	a.drain()
 	p := append([]byte{}, a.sent[0]...)
 	a.deliverAll()
@@ -320,7 +321,7 @@ func TestDuplicateReadOfRevokedRegion(t *testing.T) {
 // or a fatal NAK.
 func TestAllOpcodes(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpWrite, 0, 100))
+	a.post(a.req(1, wr.OpWrite, 0, 100))
 	a.drain()
 	head := a.take()[:12:12]
 	for op := range 256 {

@@ -15,6 +15,7 @@ import (
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 const (
@@ -35,10 +36,10 @@ type end struct {
 	pd     *mr.PD
 	mem    []byte
 	region *mr.Region
-	recvs  []Receive
+	recvs  []wr.Receive
 	cfg    Config
 	peer   *end
-	batch  *Batch
+	batch  *wr.Batch
 
 	// lazy makes memory finish only when told: works and fetches queue up.
 	copies bool // every other payload that can be predicted is placed at once
@@ -52,7 +53,7 @@ type end struct {
 }
 
 type lazyWork struct {
-	w      Work
+	w      wr.Work
 	data   []byte
 	span   []mr.Span
 	result uint64
@@ -98,12 +99,12 @@ func newEnd(t *testing.T, name string, cfg Config) *end {
 	e.cfg = cfg
 	e.rc = New(cfg)
 	e.rc.StartSend(cfg.Send)
-	e.batch = NewBatch(32, 1<<18)
+	e.batch = wr.NewBatch(32, 1<<18)
 	return e
 }
 
 // Take makes the end the source of its engine's receives.
-func (e *end) Take(r *Receive) bool {
+func (e *end) Take(r *wr.Receive) bool {
 	if len(e.recvs) == 0 {
 		return false
 	}
@@ -117,13 +118,13 @@ func (e *end) span(off, n int) mr.Span {
 }
 
 func (e *end) postRecv(id uint64, off, n int) {
-	e.recvs = append(e.recvs, Receive{ID: id, Spans: []mr.Span{e.span(off, n)}})
+	e.recvs = append(e.recvs, wr.Receive{ID: id, Spans: []mr.Span{e.span(off, n)}})
 }
 
 // req makes a signaled request of n bytes at offset off on both sides.
-func (e *end) req(id uint64, op Op, off, n int) *Request {
-	r := &Request{ID: id, Op: op, Flags: Signaled, RemoteAddr: testVA + uint64(off), RKey: e.peer.region.RKey()}
-	if op == OpAtomicWrite {
+func (e *end) req(id uint64, op wr.Op, off, n int) *wr.Request {
+	r := &wr.Request{ID: id, Op: op, Flags: wr.Signaled, RemoteAddr: testVA + uint64(off), RKey: e.peer.region.RKey()}
+	if op == wr.OpAtomicWrite {
 		r.Inline = []byte{1, 2, 3, 4, 5, 6, 7, 8}
 	} else if n > 0 {
 		r.Spans = []mr.Span{e.span(off, n)}
@@ -131,7 +132,7 @@ func (e *end) req(id uint64, op Op, off, n int) *Request {
 	return r
 }
 
-func (e *end) post(r *Request) {
+func (e *end) post(r *wr.Request) {
 	e.t.Helper()
 	require.NoError(e.t, e.rc.Post(e.now, r))
 }
@@ -152,7 +153,7 @@ func (e *end) drain() {
 	e.rc.ClearCompletions()
 }
 
-func (e *end) send(o *Out) {
+func (e *end) send(o *wr.Out) {
 	p := append([]byte{}, o.Header()...)
 	if o.Inline != nil {
 		p = append(p, o.Inline...)
@@ -163,7 +164,7 @@ func (e *end) send(o *Out) {
 		s.Release()
 	}
 	if o.Token != 0 {
-		e.rc.Fetched(e.now, o.Token, Done, false)
+		e.rc.Fetched(e.now, o.Token, wr.Done, false)
 	}
 	p = append(p, make([]byte, int(o.Pad)+roce.ICRCLen)...)
 	require.Len(e.t, p, o.Size())
@@ -195,10 +196,10 @@ func (e *end) receive(b []byte) {
 	}
 	w := e.rc.Accept(e.now, &p)
 	if ok { // what was predicted is what is asked for, always
-		require.Equal(e.t, WorkPlace, w.Kind)
+		require.Equal(e.t, wr.WorkPlace, w.Kind)
 		require.Equal(e.t, predicted, w.Spans)
 	}
-	if w.Kind == WorkNone {
+	if w.Kind == wr.WorkNone {
 		return
 	}
 	lw := lazyWork{w: w, data: append([]byte{}, w.Data...), span: append([]mr.Span{}, w.Spans...)}
@@ -209,20 +210,20 @@ func (e *end) receive(b []byte) {
 		e.works = append(e.works, lw)
 		return
 	}
-	e.do(lw, Done)
+	e.do(lw, wr.Done)
 }
 
 // do carries out a piece of work and commits it.
-func (e *end) do(w lazyWork, o Outcome) {
+func (e *end) do(w lazyWork, o wr.Outcome) {
 	var result uint64
-	if o == Done {
+	if o == wr.Done {
 		result = e.perform(w)
 	}
 	e.rc.Commit(e.now, w.w.Token, o, result)
 }
 
 func (e *end) perform(w lazyWork) uint64 {
-	if w.w.Kind == WorkPlace {
+	if w.w.Kind == wr.WorkPlace {
 		for _, s := range w.span {
 			n := copy(s.Bytes(), w.data)
 			w.data = w.data[n:]

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gohixl/hixl/cq"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 const timeout14 = 4096 * time.Nanosecond << 14
@@ -16,7 +17,7 @@ const timeout14 = 4096 * time.Nanosecond << 14
 func TestLostMiddle(t *testing.T) {
 	a, b := newPair(t)
 	fill(a.mem, 1)
-	a.post(a.req(1, OpWrite, 0, 4000))
+	a.post(a.req(1, wr.OpWrite, 0, 4000))
 	a.drain()
 	a.deliver()
 	a.lose(1)
@@ -35,7 +36,7 @@ func TestLostMiddle(t *testing.T) {
 // Reordering inside a receive batch causes no NAK (§4.2).
 func TestReorderedBatchNoNAK(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpWrite, 0, 2048))
+	a.post(a.req(1, wr.OpWrite, 0, 2048))
 	a.drain()
 	first, last := a.take(), a.take()
 	b.receive(last)
@@ -48,7 +49,7 @@ func TestReorderedBatchNoNAK(t *testing.T) {
 // §3.15: a second NAK for the same packet starts no second rewind.
 func TestDuplicateNAK(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpWrite, 0, 3000))
+	a.post(a.req(1, wr.OpWrite, 0, 3000))
 	a.drain()
 	a.lose(1)
 	a.deliverAll()
@@ -65,8 +66,8 @@ func TestDuplicateNAK(t *testing.T) {
 // one packet goes out with A=1 and is waited for.
 func TestTimeoutRetries(t *testing.T) {
 	a, _ := newPair(t)
-	a.post(a.req(1, OpWrite, 0, 3000))
-	a.post(a.req(2, OpWrite, 0, 1))
+	a.post(a.req(1, wr.OpWrite, 0, 3000))
+	a.post(a.req(2, wr.OpWrite, 0, 1))
 	a.drain()
 	a.lose(4)
 	for range 3 {
@@ -85,7 +86,7 @@ func TestTimeoutRetries(t *testing.T) {
 
 func TestTimeoutZeroNeverFires(t *testing.T) {
 	a, _ := newPair(t, withSend(func(s *SendConfig) { s.Timeout = 0 }))
-	a.post(a.req(1, OpWrite, 0, 8))
+	a.post(a.req(1, wr.OpWrite, 0, 8))
 	a.drain()
 	require.Zero(t, a.rc.Deadline())
 }
@@ -94,7 +95,7 @@ func TestTimeoutZeroNeverFires(t *testing.T) {
 func TestLostAck(t *testing.T) {
 	a, b := newPair(t)
 	fill(a.mem, 1)
-	a.post(a.req(1, OpWrite, 0, 64))
+	a.post(a.req(1, wr.OpWrite, 0, 64))
 	a.drain()
 	a.deliverAll()
 	b.lose(1)
@@ -112,7 +113,7 @@ func TestLostAckOfSend(t *testing.T) {
 	a, b := newPair(t)
 	b.postRecv(7, 0, 64)
 	b.postRecv(8, 0, 64)
-	a.post(a.req(1, OpSend, 0, 64))
+	a.post(a.req(1, wr.OpSend, 0, 64))
 	a.drain()
 	a.deliverAll()
 	b.lose(1)
@@ -128,7 +129,7 @@ func TestLostAckOfSend(t *testing.T) {
 // newest executed PSN and the MSN so far (§4.4).
 func TestDuplicateInsideMessage(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpWrite, 0, 4000))
+	a.post(a.req(1, wr.OpWrite, 0, 4000))
 	a.drain()
 	first := a.take()
 	b.receive(first)
@@ -145,11 +146,11 @@ func TestDuplicateInsideMessage(t *testing.T) {
 func TestLostReadRequest(t *testing.T) {
 	a, b := newPair(t)
 	fill(b.mem[:100], 4)
-	a.post(a.req(1, OpRead, 0, 100))
+	a.post(a.req(1, wr.OpRead, 0, 100))
 	a.drain()
 	a.lose(1)
 	// The peer never saw the READ, so a correct one NAKs what follows it.
-	a.post(a.req(2, OpWrite, 500, 8))
+	a.post(a.req(2, wr.OpWrite, 500, 8))
 	a.drain()
 	a.deliverAll()
 	b.want("NAK-seq 0 msn=0")
@@ -163,9 +164,9 @@ func TestLostReadRequest(t *testing.T) {
 func TestLostReadResponse(t *testing.T) {
 	a, b := newPair(t)
 	fill(b.mem[:4000], 4)
-	a.post(a.req(1, OpRead, 0, 4000))
-	a.post(a.req(2, OpWrite, 5000, 8))
-	a.post(a.req(3, OpWrite, 5008, 8))
+	a.post(a.req(1, wr.OpRead, 0, 4000))
+	a.post(a.req(2, wr.OpWrite, 5000, 8))
+	a.post(a.req(3, wr.OpWrite, 5008, 8))
 	a.drain()
 	a.deliverAll()
 	b.deliver() // First
@@ -190,7 +191,7 @@ func TestLostReadResponse(t *testing.T) {
 func TestResumedReadOldNumbering(t *testing.T) {
 	a, b := newPair(t)
 	fill(b.mem[:4000], 4)
-	a.post(a.req(1, OpRead, 0, 4000))
+	a.post(a.req(1, wr.OpRead, 0, 4000))
 	a.drain()
 	a.deliverAll()
 	answer := [][]byte{b.take(), b.take(), b.take(), b.take()}
@@ -221,7 +222,7 @@ func TestBadReadResponses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := newPair(t)
-			a.post(a.req(1, OpRead, 0, 4000))
+			a.post(a.req(1, wr.OpRead, 0, 4000))
 			a.drain()
 			a.deliverAll()
 			p := c.change(b.take())
@@ -238,7 +239,7 @@ func TestBadReadResponses(t *testing.T) {
 // R10: a lost atomic ACK is answered from the saved result; memory changes once.
 func TestLostAtomicAck(t *testing.T) {
 	a, b := newPair(t)
-	r := a.req(1, OpFetchAdd, 0, 8)
+	r := a.req(1, wr.OpFetchAdd, 0, 8)
 	r.SwapAdd = 5
 	a.post(r)
 	a.drain()
@@ -258,7 +259,7 @@ func TestLostAtomicAck(t *testing.T) {
 func TestReplaysOfManyAtomics(t *testing.T) {
 	a, b := newPair(t)
 	for i := range 4 {
-		r := a.req(uint64(i), OpFetchAdd, 0, 8)
+		r := a.req(uint64(i), wr.OpFetchAdd, 0, 8)
 		r.SwapAdd = 1
 		a.post(r)
 	}
@@ -278,9 +279,9 @@ func TestReplaysOfManyAtomics(t *testing.T) {
 // whole time has passed (R5, H1); then from that packet on.
 func TestRNR(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpWrite, 0, 8))
-	a.post(a.req(2, OpSend, 0, 3000))
-	a.post(a.req(3, OpWrite, 0, 8))
+	a.post(a.req(1, wr.OpWrite, 0, 8))
+	a.post(a.req(2, wr.OpSend, 0, 3000))
+	a.post(a.req(3, wr.OpWrite, 0, 8))
 	a.drain()
 	a.deliverAll()
 	b.want("RNR(12) 1 msn=1")
@@ -301,7 +302,7 @@ func TestRNR(t *testing.T) {
 func TestRNROnWriteImm(t *testing.T) {
 	a, b := newPair(t)
 	fill(a.mem, 7)
-	a.post(a.req(1, OpWriteImm, 0, 2500))
+	a.post(a.req(1, wr.OpWriteImm, 0, 2500))
 	a.drain()
 	a.deliverAll()
 	b.want("RNR(12) 2 msn=0")
@@ -317,7 +318,7 @@ func TestRNROnWriteImm(t *testing.T) {
 
 func TestRNRExceeded(t *testing.T) {
 	a, b := newPair(t, withSend(func(s *SendConfig) { s.RNRRetry = 2 }))
-	a.post(a.req(1, OpSend, 0, 64))
+	a.post(a.req(1, wr.OpSend, 0, 64))
 	for i := range 3 {
 		a.drain()
 		require.Len(t, a.sent, 1, "transmission %d", i)
@@ -331,7 +332,7 @@ func TestRNRExceeded(t *testing.T) {
 // R4, A7: rnr_retry 7 is unlimited.
 func TestRNRUnlimited(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpSend, 0, 64))
+	a.post(a.req(1, wr.OpSend, 0, 64))
 	for range 100 {
 		a.drain()
 		a.deliverAll()
@@ -347,8 +348,8 @@ func TestRNRUnlimited(t *testing.T) {
 // own, and a requester ignores one that comes all the same (§3.14, Q11).
 func TestNoSeqNAKAfterRNR(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpSend, 0, 8))
-	a.post(a.req(2, OpSend, 0, 8))
+	a.post(a.req(1, wr.OpSend, 0, 8))
+	a.post(a.req(2, wr.OpSend, 0, 8))
 	a.drain()
 	a.deliver()
 	b.drain()
@@ -367,7 +368,7 @@ func TestNoSeqNAKAfterRNR(t *testing.T) {
 // R8: a NAK in the middle of READ responses.
 func TestNAKInsideRead(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpRead, 0, 4000))
+	a.post(a.req(1, wr.OpRead, 0, 4000))
 	a.drain()
 	a.deliverAll()
 	b.deliver()
@@ -382,8 +383,8 @@ func TestNAKInsideRead(t *testing.T) {
 // codes change nothing (§3.9, §3.11).
 func TestIgnoredResponses(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpWrite, 0, 8))
-	a.post(a.req(2, OpWrite, 0, 8))
+	a.post(a.req(1, wr.OpWrite, 0, 8))
+	a.post(a.req(2, wr.OpWrite, 0, 8))
 	a.drain()
 	a.deliverAll()
 	ack := b.take()
@@ -412,7 +413,7 @@ func TestZeroCredits(t *testing.T) {
 	a, b := newPair(t)
 	for i := range 5 {
 		b.postRecv(uint64(i), 0, 64)
-		a.post(a.req(uint64(i), OpSend, 0, 8))
+		a.post(a.req(uint64(i), wr.OpSend, 0, 8))
 	}
 	a.drain()
 	a.deliver()
@@ -429,13 +430,13 @@ func TestZeroCredits(t *testing.T) {
 // configured timeout, and that costs no retry.
 func TestEarlyTimeout(t *testing.T) {
 	a, b := newPair(t, withSend(func(s *SendConfig) { s.FixedTimeout, s.RetryCount = false, 0 }))
-	a.post(a.req(1, OpWrite, 0, 8))
+	a.post(a.req(1, wr.OpWrite, 0, 8))
 	a.drain()
 	a.now = a.now.Add(20 * time.Microsecond)
 	a.deliverAll()
 	b.deliverAll()
 	a.wantDone("1:success")
-	a.post(a.req(2, OpWrite, 0, 8))
+	a.post(a.req(2, wr.OpWrite, 0, 8))
 	a.drain()
 	a.lose(1)
 	a.advance(minTimeout)
@@ -454,7 +455,7 @@ func TestEarlyTimeout(t *testing.T) {
 func TestWindowShrinksAndGrows(t *testing.T) {
 	a, b := newPair(t)
 	full := a.rc.req.win.bytes
-	a.post(a.req(1, OpWrite, 0, 500_000))
+	a.post(a.req(1, wr.OpWrite, 0, 500_000))
 	a.drain()
 	a.lose(1)
 	a.deliverAll()
@@ -463,7 +464,7 @@ func TestWindowShrinksAndGrows(t *testing.T) {
 	a.exchange()
 	a.wantDone("1:success")
 	for i := range 20 {
-		a.post(a.req(uint64(i), OpWrite, 0, 500_000))
+		a.post(a.req(uint64(i), wr.OpWrite, 0, 500_000))
 		a.exchange()
 	}
 	require.Equal(t, full, a.rc.req.win.bytes)
@@ -473,7 +474,7 @@ func TestWindowShrinksAndGrows(t *testing.T) {
 // peer's window.
 func TestCongestionNotification(t *testing.T) {
 	a, b := newPair(t)
-	a.post(a.req(1, OpWrite, 0, 500_000))
+	a.post(a.req(1, wr.OpWrite, 0, 500_000))
 	a.drain()
 	full := a.rc.req.win.bytes
 	b.rc.Congested(b.now)

@@ -8,12 +8,12 @@ import (
 )
 
 // messagePacket executes a checked packet of a SEND or WRITE.
-func (s *responder) messagePacket(p *roce.Packet) Work {
+func (s *responder) messagePacket(p *roce.Packet) wr.Work {
 	t := wr.TraitsOf(p.Opcode)
 	spans, f := s.target(t, p)
 	if f.set {
 		s.fail(f)
-		return Work{}
+		return wr.Work{}
 	}
 	e := s.pend.Push(placement{seq: s.accepted, npsn: 1, done: len(p.Payload) == 0, remote: t&wr.TraitWrite != 0})
 	s.msg.received += uint64(len(p.Payload))
@@ -24,10 +24,10 @@ func (s *responder) messagePacket(p *roce.Packet) Work {
 	s.wantAck = s.wantAck || p.AckReq
 	if e.done {
 		s.settle()
-		return Work{}
+		return wr.Work{}
 	}
 	s.outstanding++
-	return Work{Kind: WorkPlace, Token: tokenPlace | (s.pend.Tail - 1), Spans: spans, Data: p.Payload}
+	return wr.Work{Kind: wr.WorkPlace, Token: tokenPlace | (s.pend.Tail - 1), Spans: spans, Data: p.Payload}
 }
 
 // take gets the next receive work request.

@@ -3,6 +3,7 @@ package rc
 import (
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // placement is a request packet that was accepted and whose effect may not be
@@ -10,7 +11,7 @@ import (
 type placement struct {
 	seq, npsn  uint64
 	done       bool
-	outcome    Outcome
+	outcome    wr.Outcome
 	message    bool // ends a message: counts in the MSN
 	receive    bool // completes a receive, with wc
 	invalidate bool // of wc.InvKey, before the completion
@@ -22,7 +23,7 @@ type placement struct {
 
 // committed notes the end of placement or atomic i and lets whatever waited for
 // it take effect.
-func (s *responder) committed(i uint64, o Outcome, result uint64) {
+func (s *responder) committed(i uint64, o wr.Outcome, result uint64) {
 	if !s.pend.Has(i) {
 		return
 	}
@@ -65,7 +66,7 @@ func (s *responder) effect(e *placement) {
 		s.finishFailed(e) // accepted after the packet that failed
 		return
 	}
-	if e.outcome != Done {
+	if e.outcome != wr.Done {
 		s.placeFailed(e)
 		return
 	}
@@ -92,7 +93,7 @@ func (s *responder) effect(e *placement) {
 // placeFailed turns a failure of memory into the NAK of §4.3.7.
 func (s *responder) placeFailed(e *placement) {
 	f := fault{set: true, syndrome: roce.SynNakOp, local: cq.StatusLocalProtection, seq: e.seq}
-	if e.remote && e.outcome == Revoked {
+	if e.remote && e.outcome == wr.Revoked {
 		f.syndrome, f.local = roce.SynNakAccess, cq.StatusLocalAccess
 	}
 	s.setFault(f)

@@ -52,7 +52,7 @@ func (r *requester) predict(p *roce.Packet) ([]mr.Span, bool) {
 		return nil, false
 	}
 	w := r.q.At(r.ack)
-	if w.Op != OpRead {
+	if w.Op != wr.OpRead {
 		return nil, false
 	}
 	i := r.una - w.First
@@ -71,8 +71,8 @@ func (c *RC) Placed(now mono.Time, p *roce.Packet) {
 		c.resp.placed(p)
 		return
 	}
-	if w := c.Accept(now, p); w.Kind == WorkPlace {
-		c.Commit(now, w.Token, Done, 0)
+	if w := c.Accept(now, p); w.Kind == wr.WorkPlace {
+		c.Commit(now, w.Token, wr.Done, 0)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // RC is one reliable connection. The zero value is not usable: see [New].
@@ -56,10 +57,10 @@ func (c *RC) StartSend(s SendConfig) {
 	c.req.start(s)
 }
 
-// Post takes a work request. It returns [ErrSendQueueFull] or a *[RequestError]
+// Post takes a work request. It returns [wr.ErrSendQueueFull] or a *[wr.RequestError]
 // and then has taken nothing. In the error state the request is accepted and
 // completes flushed (§3.17).
-func (c *RC) Post(_ mono.Time, r *Request) error {
+func (c *RC) Post(_ mono.Time, r *wr.Request) error {
 	if err := c.req.post(r); err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (c *RC) Post(_ mono.Time, r *Request) error {
 // Accept takes a packet from the peer whose ICRC and address were right and
 // returns what is to be done with memory for it. Nothing of p is kept, but
 // Work.Data aliases its payload.
-func (c *RC) Accept(now mono.Time, p *roce.Packet) Work {
+func (c *RC) Accept(now mono.Time, p *roce.Packet) wr.Work {
 	switch {
 	case c.failed:
 		c.common.stats.DroppedInError++ // §3.17: no NAK from a QP in ERR
@@ -88,12 +89,12 @@ func (c *RC) Accept(now mono.Time, p *roce.Packet) Work {
 	default:
 		c.common.stats.DroppedOpcode++
 	}
-	return Work{}
+	return wr.Work{}
 }
 
 // Commit reports that the memory work with this token has ended. result is the
 // original value of an atomic.
-func (c *RC) Commit(_ mono.Time, token uint64, o Outcome, result uint64) {
+func (c *RC) Commit(_ mono.Time, token uint64, o wr.Outcome, result uint64) {
 	switch token &^ tokenSeq {
 	case tokenRead:
 		c.req.committed(token&tokenSeq, o)
@@ -116,7 +117,7 @@ func (c *RC) Hold(token uint64) {
 
 // Fetched reports that the spans of a packet have been read; held says whether
 // [RC.Hold] was called for it.
-func (c *RC) Fetched(now mono.Time, token uint64, o Outcome, held bool) {
+func (c *RC) Fetched(now mono.Time, token uint64, o wr.Outcome, held bool) {
 	switch token &^ tokenSeq {
 	case tokenSend:
 		c.req.fetched(now, token&tokenSeq, o, held)
@@ -127,7 +128,7 @@ func (c *RC) Fetched(now mono.Time, token uint64, o Outcome, held bool) {
 
 // Drain appends the packets that may leave now and reports whether it stopped
 // only because the batch is full. Responses come before requests.
-func (c *RC) Drain(now mono.Time, b *Batch) (more bool) {
+func (c *RC) Drain(now mono.Time, b *wr.Batch) (more bool) {
 	if c.failed {
 		return false
 	}

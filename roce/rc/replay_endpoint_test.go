@@ -15,6 +15,7 @@ import (
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // endpoint plays one end of a recorded connection with our engine, and moves
@@ -28,8 +29,8 @@ type endpoint struct {
 	pd       *mr.PD
 	local    *mr.Region
 	keys     map[uint32]*mr.Region // by the key in the recording
-	receives []rc.Receive          // posted and not taken
-	batch    *rc.Batch
+	receives []wr.Receive          // posted and not taken
+	batch    *wr.Batch
 	clock
 
 	requests, responses []emission
@@ -51,7 +52,7 @@ func newEndpoint(t testing.TB, c *connection, end side) *endpoint {
 	e := &endpoint{t: t, c: c, side: end, pd: table.AllocPD(), keys: map[uint32]*mr.Region{}}
 	e.setUp(e)
 	e.register()
-	e.batch = rc.NewBatch(64, 1<<20)
+	e.batch = wr.NewBatch(64, 1<<20)
 	cfg := rc.Config{
 		LocalQPN: c.qpn[end], RemoteQPN: c.qpn[end.other()], Peer: netip.MustParseAddr("192.0.2.1"), PD: e.pd,
 		MTU: c.mtu, ExpectPSN: c.psn[end.other()], Access: mr.RemoteWrite | mr.RemoteRead | mr.RemoteAtomic,
@@ -102,7 +103,7 @@ func (e *endpoint) rekey(key uint32) uint32 {
 }
 
 // Take gives the oldest posted receive.
-func (e *endpoint) Take(r *rc.Receive) bool {
+func (e *endpoint) Take(r *wr.Receive) bool {
 	if len(e.receives) == 0 {
 		return false
 	}
@@ -120,15 +121,15 @@ func (e *endpoint) span(off, n int) []mr.Span {
 
 func (e *endpoint) postReceives() {
 	for i, r := range e.mem.receives {
-		e.receives = append(e.receives, rc.Receive{ID: uint64(i), Spans: e.span(r.off, r.n)})
+		e.receives = append(e.receives, wr.Receive{ID: uint64(i), Spans: e.span(r.off, r.n)})
 	}
 }
 
 // post posts message i of the recording.
 func (e *endpoint) post(i int) {
 	m := &e.c.sends[e.side][i]
-	require.NoError(e.t, e.engine.Post(e.now, &rc.Request{
-		ID: uint64(i), Op: m.op, Flags: rc.Signaled, Spans: e.span(e.mem.local[i], m.length),
+	require.NoError(e.t, e.engine.Post(e.now, &wr.Request{
+		ID: uint64(i), Op: m.op, Flags: wr.Signaled, Spans: e.span(e.mem.local[i], m.length),
 		RemoteAddr: m.va, RKey: m.rkey, Imm: m.imm, InvKey: m.inv, Compare: m.compare, SwapAdd: m.swapAdd,
 	}))
 }
@@ -145,15 +146,15 @@ func (e *endpoint) accept(p roce.Packet) {
 	}
 	w := e.engine.Accept(e.now, &p)
 	switch w.Kind {
-	case rc.WorkPlace:
+	case wr.WorkPlace:
 		e.place(w)
-	case rc.WorkAtomic:
+	case wr.WorkAtomic:
 		e.atomic(w)
 	default: // nothing to move
 	}
 }
 
-func (e *endpoint) place(w rc.Work) {
+func (e *endpoint) place(w wr.Work) {
 	rest := w.Data
 	for _, s := range w.Spans {
 		require.True(e.t, s.Acquire())
@@ -161,10 +162,10 @@ func (e *endpoint) place(w rc.Work) {
 		s.Release()
 	}
 	require.Empty(e.t, rest)
-	e.engine.Commit(e.now, w.Token, rc.Done, 0)
+	e.engine.Commit(e.now, w.Token, wr.Done, 0)
 }
 
-func (e *endpoint) atomic(w rc.Work) {
+func (e *endpoint) atomic(w wr.Work) {
 	op := device.AtomicOp{Kind: device.FetchAdd, Off: w.Spans[0].Off, Operand: w.Operand, Compare: w.Compare}
 	if w.Op == roce.OpCmpSwap {
 		op.Kind = device.CompareSwap
@@ -172,7 +173,7 @@ func (e *endpoint) atomic(w rc.Work) {
 	done, err := w.Spans[0].Region.Memory().Atomic(&op, 0, nil)
 	require.NoError(e.t, err)
 	require.True(e.t, done)
-	e.engine.Commit(e.now, w.Token, rc.Done, op.Result)
+	e.engine.Commit(e.now, w.Token, wr.Done, op.Result)
 }
 
 // drain lets everything leave that may.
@@ -195,7 +196,7 @@ func (e *endpoint) drain() {
 }
 
 // leave decodes a packet as the wire would carry it and notes it.
-func (e *endpoint) leave(o *rc.Out) {
+func (e *endpoint) leave(o *wr.Out) {
 	b := append([]byte(nil), o.Header()...)
 	b = append(b, o.Inline...)
 	for _, s := range e.batch.Spans(o) {
@@ -204,7 +205,7 @@ func (e *endpoint) leave(o *rc.Out) {
 		s.Release()
 	}
 	if o.Token != 0 {
-		e.engine.Fetched(e.now, o.Token, rc.Done, false)
+		e.engine.Fetched(e.now, o.Token, wr.Done, false)
 	}
 	b = append(b, make([]byte, int(o.Pad)+roce.ICRCLen)...)
 	require.Len(e.t, b, o.Size())

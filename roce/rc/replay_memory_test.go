@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gohixl/hixl/mr"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 const allAccess = mr.LocalWrite | mr.RemoteWrite | mr.RemoteRead | mr.RemoteAtomic
@@ -158,7 +158,7 @@ func (c *connection) after(t testing.TB, end side) []byte {
 		if w.consumes() {
 			to, receives = receives[0], receives[1:]
 		}
-		if c.script == nil && w.op == rc.OpRead {
+		if c.script == nil && w.op == wr.OpRead {
 			copy(m.find(w.rkey, w.va, w.length), c.returned(end.other(), w))
 		}
 		if c.succeeded(end.other(), i) {
@@ -177,14 +177,14 @@ func (c *connection) after(t testing.TB, end side) []byte {
 // apply carries out a message of the other end; to is its receive.
 func (m *memory) apply(w *message, to stretch) {
 	switch w.op {
-	case rc.OpWrite, rc.OpWriteImm:
+	case wr.OpWrite, wr.OpWriteImm:
 		copy(m.find(w.rkey, w.va, w.length), w.data)
-	case rc.OpSend, rc.OpSendImm, rc.OpSendInv:
+	case wr.OpSend, wr.OpSendImm, wr.OpSendInv:
 		copy(m.in(to), w.data)
-	case rc.OpFetchAdd:
+	case wr.OpFetchAdd:
 		b := m.find(w.rkey, w.va, 8)
 		binary.NativeEndian.PutUint64(b, binary.NativeEndian.Uint64(b)+w.swapAdd)
-	case rc.OpCmpSwap:
+	case wr.OpCmpSwap:
 		b := m.find(w.rkey, w.va, 8)
 		if binary.NativeEndian.Uint64(b) == w.compare {
 			binary.NativeEndian.PutUint64(b, w.swapAdd)

@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // message is a send work request of a recording.
 type message struct {
-	op               rc.Op
+	op               wr.Op
 	first            roce.PSN
 	npsn             int
 	pos              int // of its first packet
@@ -25,16 +25,16 @@ type message struct {
 }
 
 // consumes reports whether the message takes a receive.
-func (m *message) consumes() bool { return m.op <= rc.OpSendInv || m.op == rc.OpWriteImm }
+func (m *message) consumes() bool { return m.op <= wr.OpSendInv || m.op == wr.OpWriteImm }
 
 // operations maps the opcode that ends a message to the work request.
-var operations = map[roce.Opcode]rc.Op{
-	roce.OpSendLast: rc.OpSend, roce.OpSendOnly: rc.OpSend,
-	roce.OpSendLastImm: rc.OpSendImm, roce.OpSendOnlyImm: rc.OpSendImm,
-	roce.OpSendLastInv: rc.OpSendInv, roce.OpSendOnlyInv: rc.OpSendInv,
-	roce.OpWriteLast: rc.OpWrite, roce.OpWriteOnly: rc.OpWrite,
-	roce.OpWriteLastImm: rc.OpWriteImm, roce.OpWriteOnlyImm: rc.OpWriteImm,
-	roce.OpReadRequest: rc.OpRead, roce.OpCmpSwap: rc.OpCmpSwap, roce.OpFetchAdd: rc.OpFetchAdd,
+var operations = map[roce.Opcode]wr.Op{
+	roce.OpSendLast: wr.OpSend, roce.OpSendOnly: wr.OpSend,
+	roce.OpSendLastImm: wr.OpSendImm, roce.OpSendOnlyImm: wr.OpSendImm,
+	roce.OpSendLastInv: wr.OpSendInv, roce.OpSendOnlyInv: wr.OpSendInv,
+	roce.OpWriteLast: wr.OpWrite, roce.OpWriteOnly: wr.OpWrite,
+	roce.OpWriteLastImm: wr.OpWriteImm, roce.OpWriteOnlyImm: wr.OpWriteImm,
+	roce.OpReadRequest: wr.OpRead, roce.OpCmpSwap: wr.OpCmpSwap, roce.OpFetchAdd: wr.OpFetchAdd,
 }
 
 // endsMessage reports whether a request packet is the last of its message.
@@ -99,26 +99,26 @@ func (s *script) commanded(mtu int) []message {
 	m := message{npsn: max(1, (o["s"]+mtu-1)/mtu), length: o["s"]}
 	switch s.op {
 	case "send":
-		m.op = rc.OpSend
+		m.op = wr.OpSend
 	case "sendimm":
-		m.op, m.imm = rc.OpSendImm, 0xcafe0001
+		m.op, m.imm = wr.OpSendImm, 0xcafe0001
 	case "sendinv":
-		m.op, m.inv = rc.OpSendInv, key
+		m.op, m.inv = wr.OpSendInv, key
 	case "write":
-		m.op, m.va, m.rkey = rc.OpWrite, peer.addr, key
+		m.op, m.va, m.rkey = wr.OpWrite, peer.addr, key
 	case "writeimm":
-		m.op, m.va, m.rkey, m.imm = rc.OpWriteImm, peer.addr, key, 0xcafe0001
+		m.op, m.va, m.rkey, m.imm = wr.OpWriteImm, peer.addr, key, 0xcafe0001
 	case "read":
-		m.op, m.va, m.rkey = rc.OpRead, peer.addr, key
+		m.op, m.va, m.rkey = wr.OpRead, peer.addr, key
 	case "cas":
-		m.op, m.va, m.rkey, m.compare, m.swapAdd = rc.OpCmpSwap, peer.addr, key, 0x0706050403020100, 0x1122334455667788
+		m.op, m.va, m.rkey, m.compare, m.swapAdd = wr.OpCmpSwap, peer.addr, key, 0x0706050403020100, 0x1122334455667788
 	case "faa":
-		m.op, m.va, m.rkey, m.swapAdd = rc.OpFetchAdd, peer.addr, key, 1
+		m.op, m.va, m.rkey, m.swapAdd = wr.OpFetchAdd, peer.addr, key, 1
 	}
 	switch {
 	case m.op.Atomic():
 		m.length, m.npsn = 8, 1
-	case m.op != rc.OpRead && m.length > 0:
+	case m.op != wr.OpRead && m.length > 0:
 		m.data = counting(0x80, m.length)
 	}
 	list := make([]message, o["n"])

@@ -70,9 +70,9 @@ func (r *requester) start(s SendConfig) {
 }
 
 // post queues a work request and gives it its PSNs.
-func (r *requester) post(rq *Request) error {
+func (r *requester) post(rq *wr.Request) error {
 	if r.q.Full() {
-		return ErrSendQueueFull
+		return wr.ErrSendQueueFull
 	}
 	n, err := r.check(rq)
 	if err != nil {
@@ -90,10 +90,10 @@ func (r *requester) post(rq *Request) error {
 }
 
 // check returns the message's length.
-func (r *requester) check(rq *Request) (uint64, error) {
+func (r *requester) check(rq *wr.Request) (uint64, error) {
 	n, err := rq.Check(r.q.MaxSpans())
 	if err == nil && rq.Op.TakesRead() && r.started && r.maxRead == 0 {
-		err = &RequestError{Op: rq.Op, Reason: "the connection was made without READs and atomics (initiator depth 0, §3.7)"}
+		err = &wr.RequestError{Op: rq.Op, Reason: "the connection was made without READs and atomics (initiator depth 0, §3.7)"}
 	}
 	return n, err
 }
@@ -162,7 +162,7 @@ func (r *requester) retire() {
 // complete gives the completion of the oldest request and frees its slot. An
 // error is never silent (§3.16).
 func (r *requester) complete(w *wr.WQE, status cq.Status) {
-	if w.Flags&Signaled != 0 || status != cq.StatusSuccess {
+	if w.Flags&wr.Signaled != 0 || status != cq.StatusSuccess {
 		done := cq.Completion{
 			WRID: w.ID, Status: status, Opcode: w.Op.Completion(), QPN: r.c.common.lqpn, SrcQP: r.c.common.rqpn,
 			ByteLen: w.Length, Peer: r.c.common.peer, RemoteAddr: w.RemoteAddr, RKey: w.RKey,
@@ -211,7 +211,7 @@ func (r *requester) flush() {
 }
 
 // committed reports that READ or atomic data of request i is in memory.
-func (r *requester) committed(i uint64, o Outcome) {
+func (r *requester) committed(i uint64, o wr.Outcome) {
 	if !r.q.Has(i) {
 		return
 	}
@@ -224,7 +224,7 @@ func (r *requester) committed(i uint64, o Outcome) {
 	switch {
 	case r.c.failed:
 		r.flush()
-	case o != Done:
+	case o != wr.Done:
 		r.fail(i, Cause{Status: localFault(o)})
 	default:
 		r.retire()
@@ -232,7 +232,7 @@ func (r *requester) committed(i uint64, o Outcome) {
 }
 
 // fetched reports that the payload of a packet of request i has been read.
-func (r *requester) fetched(now mono.Time, i uint64, o Outcome, held bool) {
+func (r *requester) fetched(now mono.Time, i uint64, o wr.Outcome, held bool) {
 	if held {
 		r.held--
 		if r.held == 0 && r.una < r.hi && !r.c.failed {
@@ -240,14 +240,14 @@ func (r *requester) fetched(now mono.Time, i uint64, o Outcome, held bool) {
 			r.arm(now)
 		}
 	}
-	if o != Done && r.q.Has(i) {
+	if o != wr.Done && r.q.Has(i) {
 		r.fail(i, Cause{Status: localFault(o)})
 	}
 }
 
 // localFault is the status of local memory that could not be used.
-func localFault(o Outcome) cq.Status {
-	if o == Revoked {
+func localFault(o wr.Outcome) cq.Status {
+	if o == wr.Revoked {
 		return cq.StatusLocalProtection
 	}
 	return cq.StatusLocalQPOperation

@@ -46,22 +46,22 @@ func (s *responder) newResource(p *roce.Packet, npsn uint64) (*resource, bool) {
 }
 
 // read accepts a READ request: it takes the PSNs of its answer at once (§4.8).
-func (s *responder) read(p *roce.Packet) Work {
+func (s *responder) read(p *roce.Packet) wr.Work {
 	npsn := uint64(wr.Packets(uint64(p.RETH.Len), s.c.common.mtu))
 	span, ok := s.readSpan(p.RETH)
 	if !ok {
 		s.fail(accessFault())
-		return Work{}
+		return wr.Work{}
 	}
 	r, ok := s.newResource(p, npsn)
 	if !ok {
 		s.fail(invalidFault())
-		return Work{}
+		return wr.Work{}
 	}
 	r.va, r.rkey, r.length, r.span = p.RETH.VA, p.RETH.RKey, uint64(p.RETH.Len), span
 	s.accept(r)
 	s.settle()
-	return Work{}
+	return wr.Work{}
 }
 
 // readSpan resolves the memory of a READ; one of no bytes needs none (§4.11).
@@ -83,30 +83,30 @@ func (s *responder) accept(r *resource) {
 }
 
 // atomic accepts a CMP_SWAP, FETCH_ADD or ATOMIC WRITE (§4.9, §6.1).
-func (s *responder) atomic(p *roce.Packet) Work {
+func (s *responder) atomic(p *roce.Packet) wr.Work {
 	h, need := p.Atomic, mr.RemoteAtomic
 	if p.Opcode == roce.OpAtomicWrite {
 		h, need = atomicWrite(p), mr.RemoteWrite
 	}
 	if h.VA%8 != 0 || (p.Opcode == roce.OpAtomicWrite && p.RETH.Len != 8) {
 		s.fail(invalidFault())
-		return Work{}
+		return wr.Work{}
 	}
 	span, err := s.pd.Remote(h.RKey, h.VA, 8, need)
 	if err != nil {
 		s.fail(accessFault())
-		return Work{}
+		return wr.Work{}
 	}
 	r, ok := s.newResource(p, 1)
 	if !ok {
 		s.fail(invalidFault())
-		return Work{}
+		return wr.Work{}
 	}
 	s.accept(r)
 	s.outstanding++
 	s.spans = append(s.spans[:0], span)
-	return Work{
-		Kind: WorkAtomic, Token: tokenPlace | (s.pend.Tail - 1), Spans: s.spans,
+	return wr.Work{
+		Kind: wr.WorkAtomic, Token: tokenPlace | (s.pend.Tail - 1), Spans: s.spans,
 		Op: p.Opcode, Operand: h.SwapAdd, Compare: h.Compare,
 	}
 }

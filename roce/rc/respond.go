@@ -20,7 +20,7 @@ type cnpState struct {
 // drain emits responses: the answers of READs and atomics in PSN order, then
 // one ACK or NAK for everything else. No ACK may overtake an answer that is
 // still to come: it would tell the requester that the answer was lost (§4.4).
-func (s *responder) drain(b *Batch) (more bool) {
+func (s *responder) drain(b *wr.Batch) (more bool) {
 	if s.cnp.owed && b.Room() {
 		s.emitCNP(b)
 	}
@@ -51,7 +51,7 @@ func (s *responder) oldestActive() *resource {
 }
 
 // emitAnswer appends the next packet of a READ's or atomic's answer.
-func (s *responder) emitAnswer(b *Batch, r *resource) {
+func (s *responder) emitAnswer(b *wr.Batch, r *resource) {
 	p := s.packet(roce.OpAtomicAck, r.first+r.next, roce.SynACK, r.msn)
 	switch r.op {
 	case roce.OpReadRequest:
@@ -67,7 +67,7 @@ func (s *responder) emitAnswer(b *Batch, r *resource) {
 }
 
 // emitRead appends one READ response (§4.8).
-func (s *responder) emitRead(b *Batch, p *roce.Packet, r *resource) {
+func (s *responder) emitRead(b *wr.Batch, p *roce.Packet, r *resource) {
 	off := r.next * s.c.common.mtu
 	n := min(r.length-min(off, r.length), s.c.common.mtu)
 	p.Opcode = readOpcode(r.next == r.begin, r.next+1 == r.npsn)
@@ -109,7 +109,7 @@ func (s *responder) answered(r *resource, end uint64) {
 
 // emitAck appends the ACK, NAK or RNR NAK that is due. A NAK also acknowledges
 // everything before its packet, so it waits until that has taken effect.
-func (s *responder) emitAck(b *Batch) {
+func (s *responder) emitAck(b *wr.Batch) {
 	settled := s.exec == s.accepted
 	switch {
 	case s.fault.set:
@@ -130,7 +130,7 @@ func (s *responder) emitAck(b *Batch) {
 }
 
 // emitFault announces a fatal error, and enters the error state (§4.3).
-func (s *responder) emitFault(b *Batch) {
+func (s *responder) emitFault(b *wr.Batch) {
 	if s.fault.syndrome != roce.SynACK {
 		s.c.common.stats.FatalNAKsSent++
 	}
@@ -140,7 +140,7 @@ func (s *responder) emitFault(b *Batch) {
 
 // emit appends an acknowledge packet; it covers everything that has taken
 // effect. While placements are in progress, what was owed stays owed.
-func (s *responder) emit(b *Batch, seq uint64, syn roce.Syndrome) {
+func (s *responder) emit(b *wr.Batch, seq uint64, syn roce.Syndrome) {
 	b.Add(s.packet(roce.OpAcknowledge, seq, syn, s.msn), 0)
 	s.ackedEnd = max(s.ackedEnd, s.exec)
 	s.wantAck = s.wantAck && s.exec != s.accepted
@@ -158,7 +158,7 @@ func (s *responder) packet(op roce.Opcode, seq uint64, syn roce.Syndrome, msn ui
 }
 
 // emitCNP appends a congestion notification (§1.11).
-func (s *responder) emitCNP(b *Batch) {
+func (s *responder) emitCNP(b *wr.Batch) {
 	s.cnp.owed = false
 	c := &s.c.common
 	c.scratch = roce.Packet{Opcode: roce.OpCNP, BECN: true, PKey: 0xFFFF, DestQP: c.rqpn}
@@ -168,15 +168,15 @@ func (s *responder) emitCNP(b *Batch) {
 
 // fetched reports that a READ response's payload has been read. If it could not
 // be, the peer gets a NAK in that response's place (§4.8).
-func (s *responder) fetched(seq uint64, o Outcome, held bool) {
+func (s *responder) fetched(seq uint64, o wr.Outcome, held bool) {
 	if held {
 		s.held--
 	}
-	if o == Done || s.c.failed {
+	if o == wr.Done || s.c.failed {
 		return
 	}
 	f := fault{syndrome: roce.SynNakOp, local: localFault(o), seq: seq}
-	if o == Revoked {
+	if o == wr.Revoked {
 		f.syndrome = roce.SynNakAccess
 	}
 	s.failEarly(f)

@@ -22,12 +22,12 @@ type responder struct {
 	msn            uint32 // messages completed at exec
 	access         mr.Access
 	pd             *mr.PD
-	receives       ReceiveSource
+	receives       wr.ReceiveSource
 	rnrCode        uint8
 	maxPending     uint64
 
 	msg         message
-	recv        Receive // taken by the message in progress, if msg.holdsRecv
+	recv        wr.Receive // taken by the message in progress, if msg.holdsRecv
 	pend        wr.Ring[placement]
 	outstanding int // placements and atomics not committed
 	held        int // READ response payloads still being fetched
@@ -87,25 +87,25 @@ func (s *responder) init(c *RC, cfg *Config) {
 }
 
 // request processes a request packet (§4.2).
-func (s *responder) request(p *roce.Packet) Work {
+func (s *responder) request(p *roce.Packet) wr.Work {
 	if s.fault.set {
 		s.c.common.stats.DroppedInError++
-		return Work{}
+		return wr.Work{}
 	}
 	switch d := wr.Extend(s.accepted, p.PSN); {
 	case d < 0:
 		s.duplicate(p, d)
-		return Work{}
+		return wr.Work{}
 	case d > 0:
 		s.c.common.stats.OutOfSequence++
 		if s.nak == nakNone {
 			s.nak = nakSeq
 		}
-		return Work{}
+		return wr.Work{}
 	}
 	if s.pend.Len() >= s.maxPending {
 		s.c.common.stats.DroppedBusy++
-		return Work{}
+		return wr.Work{}
 	}
 	s.nak = nakNone
 	return s.expected(p)
@@ -113,22 +113,22 @@ func (s *responder) request(p *roce.Packet) Work {
 
 // expected checks a packet with the expected PSN in the order of §4.3 and
 // executes it. Keys and bounds are checked as it is executed.
-func (s *responder) expected(p *roce.Packet) Work {
+func (s *responder) expected(p *roce.Packet) wr.Work {
 	t := wr.TraitsOf(p.Opcode)
 	if !s.acceptable(p.Opcode, t) {
 		s.fail(invalidFault())
-		return Work{}
+		return wr.Work{}
 	}
 	if t.TakesReceive() {
 		if !s.take() {
 			s.nak = nakRNR
-			return Work{}
+			return wr.Work{}
 		}
 		s.msg.holdsRecv = true
 	}
 	if !s.rightLength(p, t) {
 		s.fail(invalidFault())
-		return Work{}
+		return wr.Work{}
 	}
 	switch {
 	case t != 0:

@@ -10,14 +10,14 @@ import (
 )
 
 // response processes a packet of the peer's responder (§3.9).
-func (r *requester) response(now mono.Time, p *roce.Packet) Work {
+func (r *requester) response(now mono.Time, p *roce.Packet) wr.Work {
 	d := wr.Extend(r.una, p.PSN)
 	if !r.started || d < 0 || r.una+uint64(d) >= r.hi {
 		if d == -1 && p.Opcode == roce.OpAcknowledge {
 			r.credits(p.AETH.Syndrome) // a "ghost" ACK may carry new ones (§3.6)
 		}
 		r.c.common.stats.StaleResponses++
-		return Work{}
+		return wr.Work{}
 	}
 	v := r.una + uint64(d)
 	kind := roce.AckACK
@@ -26,11 +26,11 @@ func (r *requester) response(now mono.Time, p *roce.Packet) Work {
 	}
 	isAck := p.Opcode == roce.OpAcknowledge
 	if kind == roce.AckReserved || (kind != roce.AckACK && !isAck) || !knownNAK(p.AETH.Syndrome, kind) {
-		return Work{} // §1.8, §3.11: ignored
+		return wr.Work{} // §1.8, §3.11: ignored
 	}
 	if r.seqErr && v != r.una {
 		r.c.common.stats.StaleResponses++
-		return Work{}
+		return wr.Work{}
 	}
 	r.probing = false
 	from, cost := r.una, r.acked()
@@ -41,7 +41,7 @@ func (r *requester) response(now mono.Time, p *roce.Packet) Work {
 	}
 	r.advance(ackTo)
 	passed := r.una < ackTo // a READ or atomic in between has not been answered
-	var work Work
+	var work wr.Work
 	if !passed && !isAck {
 		work = r.answer(p)
 	}
@@ -88,21 +88,21 @@ func (r *requester) advance(to uint64) {
 }
 
 // answer takes a READ response or atomic result for the packet at una.
-func (r *requester) answer(p *roce.Packet) Work {
+func (r *requester) answer(p *roce.Packet) wr.Work {
 	w := r.q.At(r.ack)
 	switch {
-	case w.Op == OpRead && p.Opcode != roce.OpAtomicAck:
+	case w.Op == wr.OpRead && p.Opcode != roce.OpAtomicAck:
 		return r.readData(w, p)
-	case (w.Op == OpCmpSwap || w.Op == OpFetchAdd) && p.Opcode == roce.OpAtomicAck:
+	case (w.Op == wr.OpCmpSwap || w.Op == wr.OpFetchAdd) && p.Opcode == roce.OpAtomicAck:
 		r.answered(w, 1, w.End())
 		binary.NativeEndian.PutUint64(r.word[:], p.AtomicAck)
 		return r.place(w, r.ack-1, r.word[:], 0)
-	case w.Op == OpAtomicWrite && p.Opcode == roce.OpReadRespOnly && len(p.Payload) == 0:
+	case w.Op == wr.OpAtomicWrite && p.Opcode == roce.OpReadRespOnly && len(p.Payload) == 0:
 		r.answered(w, 1, w.End())
 	default:
 		r.bad(cq.StatusBadResponse)
 	}
-	return Work{}
+	return wr.Work{}
 }
 
 // bad fails the request whose answer makes no sense.
@@ -112,22 +112,22 @@ func (r *requester) bad(status cq.Status) {
 
 // readData takes one packet of a READ's answer (§3.9, §3.11). Its length is
 // checked against what is still missing before anything is placed (A13).
-func (r *requester) readData(w *wr.WQE, p *roce.Packet) Work {
+func (r *requester) readData(w *wr.WQE, p *roce.Packet) wr.Work {
 	i := r.una - w.First
 	end := r.partEnd(w, i)
 	if !r.legalAnswer(w, p.Opcode) {
 		r.bad(cq.StatusBadResponse)
-		return Work{}
+		return wr.Work{}
 	}
 	off, n := w.Payload(i, r.c.common.mtu)
 	if uint64(len(p.Payload)) != n {
 		r.bad(cq.StatusLocalLength)
-		return Work{}
+		return wr.Work{}
 	}
 	index := r.ack
 	r.answered(w, 1, w.First+end)
 	if n == 0 {
-		return Work{}
+		return wr.Work{}
 	}
 	return r.place(w, index, p.Payload, off)
 }
@@ -169,9 +169,9 @@ func (r *requester) answered(w *wr.WQE, n, end uint64) {
 }
 
 // place asks for data to be copied to offset off of request i's memory.
-func (r *requester) place(w *wr.WQE, i uint64, data []byte, off uint64) Work {
+func (r *requester) place(w *wr.WQE, i uint64, data []byte, off uint64) wr.Work {
 	r.spans = wr.Slice(r.spans[:0], w.Spans, off, uint64(len(data)))
 	w.Busy++
 	r.uncommitted++
-	return Work{Kind: WorkPlace, Token: tokenRead | i, Spans: r.spans, Data: data}
+	return wr.Work{Kind: wr.WorkPlace, Token: tokenRead | i, Spans: r.spans, Data: data}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 var (
@@ -105,7 +106,7 @@ func (e *end) finishAny(rng *rand.Rand) {
 	i := rng.IntN(len(e.works))
 	w := e.works[i]
 	e.works = append(e.works[:i:i], e.works[i+1:]...)
-	e.rc.Commit(e.now, w.w.Token, Done, w.result)
+	e.rc.Commit(e.now, w.w.Token, wr.Done, w.result)
 }
 
 func TestSeeded(t *testing.T) {
@@ -176,25 +177,25 @@ func newModel(a, b *end, rng *rand.Rand) *model {
 
 func (m *model) post() {
 	for m.posted < m.total && m.a.rc.Outstanding() < 20 {
-		op := Op(m.rng.IntN(int(OpFetchAdd) + 1))
+		op := wr.Op(m.rng.IntN(int(wr.OpFetchAdd) + 1))
 		n := m.rng.IntN(5000)
 		if m.rng.IntN(8) == 0 {
 			n = 0
 		}
 		r := m.a.req(uint64(m.posted), op, m.used, n)
 		switch op {
-		case OpSend, OpSendImm, OpSendInv, OpWriteImm:
-			if op == OpSendInv {
-				r.Op = OpSend
+		case wr.OpSend, wr.OpSendImm, wr.OpSendInv, wr.OpWriteImm:
+			if op == wr.OpSendInv {
+				r.Op = wr.OpSend
 			}
 			r.Imm = uint32(m.posted)
 			m.b.postRecv(uint64(m.posted), m.used, n)
 			m.sends = append(m.sends, m.posted)
-		case OpRead:
+		case wr.OpRead:
 			copy(m.b.mem[m.used:m.used+n], m.a.mem[m.used:]) // what the READ must bring back
 			clear(m.a.mem[m.used : m.used+n])
-		case OpFetchAdd, OpCmpSwap:
-			r = m.a.req(uint64(m.posted), OpFetchAdd, 0, 8)
+		case wr.OpFetchAdd, wr.OpCmpSwap:
+			r = m.a.req(uint64(m.posted), wr.OpFetchAdd, 0, 8)
 			r.Spans[0].Off = uint64(8 + 8*m.posted)
 			r.SwapAdd = uint64(m.posted)
 			m.sum += uint64(m.posted)

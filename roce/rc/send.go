@@ -7,7 +7,7 @@ import (
 )
 
 // drain emits request packets while window, fences and depth allow.
-func (r *requester) drain(now mono.Time, b *Batch) (more bool) {
+func (r *requester) drain(now mono.Time, b *wr.Batch) (more bool) {
 	for r.hasOutput() {
 		if !b.Room() {
 			return true
@@ -20,7 +20,7 @@ func (r *requester) drain(now mono.Time, b *Batch) (more bool) {
 }
 
 // sendOne emits the packet at send, if it may leave.
-func (r *requester) sendOne(now mono.Time, b *Batch) bool {
+func (r *requester) sendOne(now mono.Time, b *wr.Batch) bool {
 	w := r.q.At(r.cur)
 	i := r.send - w.First
 	if i == 0 && !r.mayStart(w) {
@@ -55,13 +55,13 @@ func (r *requester) mayStart(w *wr.WQE) bool {
 	if r.quiesced && r.send == r.hi {
 		return false
 	}
-	return w.Flags&Fence == 0 || (r.rdOut == 0 && r.uncommitted == 0)
+	return w.Flags&wr.Fence == 0 || (r.rdOut == 0 && r.uncommitted == 0)
 }
 
 // step is the number of PSNs that the packet at i takes: for a READ those of
 // its answer, up to the end of the part it lies in (§3.2).
 func (r *requester) step(w *wr.WQE, i uint64) uint64 {
-	if w.Op != OpRead {
+	if w.Op != wr.OpRead {
 		return 1
 	}
 	return r.partEnd(w, i) - i
@@ -78,7 +78,7 @@ func (r *requester) admits(w *wr.WQE, i uint64) bool {
 }
 
 // emit appends the packet at i, which takes n PSNs.
-func (r *requester) emit(now mono.Time, b *Batch, w *wr.WQE, i, n uint64) {
+func (r *requester) emit(now mono.Time, b *wr.Batch, w *wr.WQE, i, n uint64) {
 	c := &r.c.common
 	p := &c.scratch
 	*p = roce.Packet{Mig: true, PKey: c.pkey, DestQP: c.rqpn, PSN: wr.Wire(r.send)}
@@ -86,11 +86,11 @@ func (r *requester) emit(now mono.Time, b *Batch, w *wr.WQE, i, n uint64) {
 	last := i+n == uint64(w.NPSN)
 	p.Opcode = w.Op.Packet(i == 0, last)
 	p.AckReq = r.wantsAck(w, i, last)
-	p.SE = last && w.Flags&Solicited != 0 && (w.Op <= OpSendInv || w.Op == OpWriteImm)
+	p.SE = last && w.Flags&wr.Solicited != 0 && (w.Op <= wr.OpSendInv || w.Op == wr.OpWriteImm)
 	p.Imm, p.InvKey = w.Imm, w.InvKey
 	p.RETH = roce.RETH{VA: w.RemoteAddr, RKey: w.RKey, Len: w.Length}
 	switch w.Op {
-	case OpRead: // asked for again from the middle, it is a READ of the rest (§3.13)
+	case wr.OpRead: // asked for again from the middle, it is a READ of the rest (§3.13)
 		p.RETH.VA += off
 		p.RETH.Len = uint32(min(n*c.mtu, uint64(w.Length)-off))
 		size = 0
@@ -98,11 +98,11 @@ func (r *requester) emit(now mono.Time, b *Batch, w *wr.WQE, i, n uint64) {
 		if i%r.readChunk != 0 {
 			r.ansStart = r.send
 		}
-	case OpCmpSwap, OpFetchAdd:
+	case wr.OpCmpSwap, wr.OpFetchAdd:
 		p.Atomic = roce.AtomicETH{VA: w.RemoteAddr, RKey: w.RKey, SwapAdd: w.SwapAdd, Compare: w.Compare}
 		size = 0
 		r.rdOut++
-	case OpAtomicWrite:
+	case wr.OpAtomicWrite:
 		r.rdOut++
 	default: // SENDs and WRITEs: nothing more
 	}

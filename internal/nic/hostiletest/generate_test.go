@@ -2,7 +2,7 @@ package hostiletest
 
 import (
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // draft is a packet in the making: fields that can be changed, then bytes.
@@ -179,7 +179,7 @@ func (c *conn) nextResponse() *draft {
 	psn := s.psn(s.una)
 	var d *draft
 	switch {
-	case r.Op == rc.OpRead:
+	case r.Op == wr.OpRead:
 		i := s.una - r.first
 		n := int(min(r.length-i*uint64(c.mtu), uint64(c.mtu)))
 		begins, ends := i == 0 || s.una == s.again && rng.IntN(2) == 0, i+1 == r.n
@@ -196,7 +196,7 @@ func (c *conn) nextResponse() *draft {
 			op = pick[byte](rng, opReadFirst, opReadMiddle, opReadLast, opReadOnly)
 		}
 		d = c.draft(op, psn, n)
-	case r.Op == rc.OpAtomicWrite:
+	case r.Op == wr.OpAtomicWrite:
 		d = c.draft(opReadOnly, psn, 0)
 	case r.answered():
 		d = c.draft(opAtomicAck, psn, 0)

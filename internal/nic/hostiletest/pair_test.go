@@ -12,7 +12,7 @@ import (
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // pair is a connection between the NIC under test and an honest one, which must
@@ -90,12 +90,12 @@ func (p *pair) exercise() {
 	copy(a.b[8000:8008], make([]byte, 8))
 	require.NoError(w.t, b.q.PostRecv([]qp.RecvWR{{ID: 9, SGE: []mr.SGE{b.r.SGE(12000, 2000)}}}))
 	require.NoError(w.t, b.q.PostSend([]qp.SendWR{
-		{ID: 1, Op: rc.OpWrite, SGE: []mr.SGE{b.r.SGE(0, 3000)}, RemoteAddr: a.r.Addr() + 100, RKey: a.r.RKey()},
-		{ID: 2, Op: rc.OpRead, SGE: []mr.SGE{b.r.SGE(4000, 3000)}, RemoteAddr: a.r.Addr() + 100, RKey: a.r.RKey()},
-		{ID: 3, Op: rc.OpFetchAdd, Flags: rc.Signaled, SGE: []mr.SGE{b.r.SGE(8000, 8)}, RemoteAddr: a.r.Addr() + 8000, RKey: a.r.RKey(), SwapAdd: 5},
+		{ID: 1, Op: wr.OpWrite, SGE: []mr.SGE{b.r.SGE(0, 3000)}, RemoteAddr: a.r.Addr() + 100, RKey: a.r.RKey()},
+		{ID: 2, Op: wr.OpRead, SGE: []mr.SGE{b.r.SGE(4000, 3000)}, RemoteAddr: a.r.Addr() + 100, RKey: a.r.RKey()},
+		{ID: 3, Op: wr.OpFetchAdd, Flags: wr.Signaled, SGE: []mr.SGE{b.r.SGE(8000, 8)}, RemoteAddr: a.r.Addr() + 8000, RKey: a.r.RKey(), SwapAdd: 5},
 	}))
 	w.poll()
-	require.NoError(w.t, a.q.PostSend([]qp.SendWR{{ID: 4, Op: rc.OpSend, Flags: rc.Signaled, SGE: []mr.SGE{a.r.SGE(100, 1500)}}}))
+	require.NoError(w.t, a.q.PostSend([]qp.SendWR{{ID: 4, Op: wr.OpSend, Flags: wr.Signaled, SGE: []mr.SGE{a.r.SGE(100, 1500)}}}))
 	w.poll()
 	w.collect()
 	require.Equal(w.t, "[{3 0} {4 0} {9 0}]", fmt.Sprint(append(append(summary(&b.sends), summary(&a.sends)...), summary(&b.recvs)...)))

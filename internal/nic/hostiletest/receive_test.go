@@ -49,11 +49,11 @@ func (c *conn) postReceive() {
 			sge = append(sge, p.r.real.SGE(p.off, uint32(p.n)))
 		}
 	}
-	wr := qp.RecvWR{ID: r.id, SGE: sge}
+	req := qp.RecvWR{ID: r.id, SGE: sge}
 	if c.shared {
-		require.NoError(w.t, c.queue.srq.Post(wr))
+		require.NoError(w.t, c.queue.srq.Post(req))
 	} else {
-		require.NoError(w.t, c.q.PostRecv([]qp.RecvWR{wr}))
+		require.NoError(w.t, c.q.PostRecv([]qp.RecvWR{req}))
 	}
 	if c.failed && !c.shared {
 		c.received(cq.Completion{WRID: r.id, Status: cq.StatusFlushed})

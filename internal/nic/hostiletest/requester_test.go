@@ -7,7 +7,7 @@ import (
 
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/qp"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // request is a posted work request and the packets it takes, numbered from 0 at
@@ -23,7 +23,7 @@ type request struct {
 func (r *request) end() uint64 { return r.first + r.n }
 
 // answered reports whether only a response of its own completes the request.
-func (r *request) answered() bool { return r.Op >= rc.OpRead }
+func (r *request) answered() bool { return r.Op >= wr.OpRead }
 
 const never = ^uint64(0)
 
@@ -121,7 +121,7 @@ func (c *conn) acknowledge(to uint64) (progress bool) {
 
 func (c *conn) completeOldest() {
 	r := &c.req.open[0]
-	if r.Flags&rc.Signaled != 0 {
+	if r.Flags&wr.Signaled != 0 {
 		c.sent(cq.Completion{WRID: r.ID, Opcode: r.Op.Completion(), ByteLen: uint32(r.length)})
 	}
 	c.req.open = c.req.open[1:]
@@ -133,12 +133,12 @@ func (c *conn) answer(p *packet) (ok bool) {
 	r := &s.open[0]
 	n := 1
 	switch {
-	case r.Op == rc.OpRead && p.op != opAtomicAck:
+	case r.Op == wr.OpRead && p.op != opAtomicAck:
 		return c.readData(r, p)
-	case (r.Op == rc.OpCmpSwap || r.Op == rc.OpFetchAdd) && p.op == opAtomicAck:
+	case (r.Op == wr.OpCmpSwap || r.Op == wr.OpFetchAdd) && p.op == opAtomicAck:
 		binary.NativeEndian.PutUint64(r.local.at(r.off, 8), p.original)
 		c.touches(r.local.mem.late != nil)
-	case r.Op == rc.OpAtomicWrite && p.op == opReadOnly && len(p.payload) == 0:
+	case r.Op == wr.OpAtomicWrite && p.op == opReadOnly && len(p.payload) == 0:
 	default:
 		c.fail(cq.StatusFlushed, cq.StatusBadResponse)
 		return false
@@ -249,23 +249,23 @@ func (c *conn) requestOf(r *request, i uint64) packet {
 	}
 	p := packet{va: r.RemoteAddr, rkey: r.RKey, length: uint32(r.length), imm: r.Imm, inv: r.InvKey, swap: r.SwapAdd, compare: r.Compare}
 	switch r.Op {
-	case rc.OpSend:
+	case wr.OpSend:
 		p.op = pick(opSendFirst, opSendMiddle, opSendLast, opSendOnly)
-	case rc.OpSendImm:
+	case wr.OpSendImm:
 		p.op = pick(opSendFirst, opSendMiddle, opSendLastImm, opSendOnlyImm)
-	case rc.OpSendInv:
+	case wr.OpSendInv:
 		p.op = pick(opSendFirst, opSendMiddle, opSendLastInv, opSendOnlyInv)
-	case rc.OpWrite:
+	case wr.OpWrite:
 		p.op = pick(opWriteFirst, opWriteMiddle, opWriteLast, opWriteOnly)
-	case rc.OpWriteImm:
+	case wr.OpWriteImm:
 		p.op = pick(opWriteFirst, opWriteMiddle, opWriteLastImm, opWriteOnlyImm)
-	case rc.OpRead:
+	case wr.OpRead:
 		p.op, p.va, p.length = opRead, r.RemoteAddr+i*mtu, uint32(r.length-min(i*mtu, r.length))
 		return p
-	case rc.OpCmpSwap:
+	case wr.OpCmpSwap:
 		p.op = opCmpSwap
 		return p
-	case rc.OpFetchAdd:
+	case wr.OpFetchAdd:
 		p.op = opFetchAdd
 		return p
 	default:
@@ -315,7 +315,7 @@ func (c *conn) observe(p *packet) {
 			require.Equal(t, only(want, l.headers), got, "%s: headers", c)
 		}
 		end := n + 1
-		if r.Op == rc.OpRead {
+		if r.Op == wr.OpRead {
 			end = r.end()
 			if n > r.first {
 				s.again = n

@@ -3,7 +3,7 @@ package hostiletest
 import (
 	"bytes"
 
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // spill is the one thing that an unsealed packet may do: where its place follows
@@ -33,7 +33,7 @@ func (c *conn) spill(p *packet) {
 		}
 	case s.in.write && k.write && p.psn == s.psn && n <= s.length-s.got && s.into != nil:
 		c.w.spill(s.into.at(s.at+s.got, n), p.payload, s.into)
-	case len(c.req.open) > 0 && c.req.open[0].Op == rc.OpRead && p.psn == c.req.psn(c.req.una) && c.req.una < c.req.sent:
+	case len(c.req.open) > 0 && c.req.open[0].Op == wr.OpRead && p.psn == c.req.psn(c.req.una) && c.req.una < c.req.sent:
 		r := &c.req.open[0]
 		if off := (c.req.una - r.first) * uint64(c.mtu); off+n <= r.length {
 			c.w.spill(r.local.at(r.off+off, n), p.payload, r.local)

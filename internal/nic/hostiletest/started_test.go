@@ -18,7 +18,7 @@ import (
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/udp"
 )
@@ -134,8 +134,8 @@ func transfer(t *testing.T, a, b *startedEnd) {
 			b.b[i] = byte(i*7 + round + i>>8)
 		}
 		require.NoError(t, b.q.PostSend([]qp.SendWR{
-			{Op: rc.OpWrite, SGE: []mr.SGE{b.r.SGE(0, half)}, RemoteAddr: a.r.Addr(), RKey: a.r.RKey()},
-			{Op: rc.OpRead, Flags: rc.Signaled, SGE: []mr.SGE{b.r.SGE(half, half)}, RemoteAddr: a.r.Addr(), RKey: a.r.RKey()},
+			{Op: wr.OpWrite, SGE: []mr.SGE{b.r.SGE(0, half)}, RemoteAddr: a.r.Addr(), RKey: a.r.RKey()},
+			{Op: wr.OpRead, Flags: wr.Signaled, SGE: []mr.SGE{b.r.SGE(half, half)}, RemoteAddr: a.r.Addr(), RKey: a.r.RKey()},
 		}))
 		var wc [1]cq.Completion
 		_, err := b.cq.Wait(ctx, wc[:])

@@ -9,7 +9,7 @@ import (
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
-	"github.com/gohixl/hixl/roce/rc"
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // step throws a packet, sometimes a few in one batch, after the application may
@@ -236,32 +236,32 @@ func (w *world) destroy(c *conn) {
 // postSend posts a work request.
 func (c *conn) postSend() {
 	w, rng, s := c.w, c.w.rng, &c.req
-	op := rc.Op(rng.IntN(int(rc.OpAtomicWrite) + 1))
+	op := wr.Op(rng.IntN(int(wr.OpAtomicWrite) + 1))
 	if rng.IntN(4) == 0 {
-		op = rc.OpRead
+		op = wr.OpRead
 	}
 	if op.TakesRead() && s.depth == 0 {
-		op = rc.OpWrite
+		op = wr.OpWrite
 	}
 	w.id++
 	r := request{SendWR: qp.SendWR{
 		ID: w.id, Op: op, RemoteAddr: rng.Uint64() &^ 7, RKey: rng.Uint32(), Imm: rng.Uint32(), InvKey: rng.Uint32(), SwapAdd: rng.Uint64(),
 	}}
 	if rng.IntN(3) > 0 {
-		r.Flags = rc.Signaled
+		r.Flags = wr.Signaled
 	}
 	late := ""
 	if rng.IntN(5) == 0 {
 		late = "late "
 	}
 	switch {
-	case op == rc.OpAtomicWrite:
+	case op == wr.OpAtomicWrite:
 		r.Inline, r.length = w.bytes(8), 8
 	case op.TakesRead():
 		r.local, r.length = w.named[late+"results"], uint64(min(w.size(c.mtu), 2048))
-		if op != rc.OpRead {
+		if op != wr.OpRead {
 			r.length = 8
-			if op == rc.OpCmpSwap {
+			if op == wr.OpCmpSwap {
 				r.Compare = rng.Uint64()
 			}
 		}
