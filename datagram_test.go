@@ -2,7 +2,6 @@ package hixl_test
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gohixl/hixl"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
 // party is a NIC with one queue pair and a region, for tests of the other
@@ -37,16 +37,6 @@ func newParty(t *testing.T, addr string, kind hixl.Type) *party {
 	return p
 }
 
-// needIPv6 skips tests of ::1 where the host has none, as containers often do.
-func needIPv6(t *testing.T) {
-	t.Helper()
-	c, err := net.ListenPacket("udp6", "[::1]:0")
-	if err != nil {
-		t.Skipf("needs IPv6 on loopback (hixl info says how to get it): %v", err)
-	}
-	require.NoError(t, c.Close())
-}
-
 func (p *party) wait(t *testing.T) hixl.Completion {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -64,7 +54,7 @@ func TestDatagrams(t *testing.T) {
 	for name, addr := range map[string][2]string{"IPv4": {"127.66.0.1", "127.66.0.2"}, "IPv6": {"::1", ""}} {
 		t.Run(name, func(t *testing.T) {
 			if addr[0] == "::1" {
-				needIPv6(t)
+				hosttest.NeedIPv6(t)
 			}
 			a := newParty(t, addr[0], hixl.UD)
 			b := a

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gohixl/hixl"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
 // host is a NIC with what connections need: a domain, a queue, a region.
@@ -70,7 +71,7 @@ func TestDial(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if addr[0] == "::1" {
-				needIPv6(t)
+				hosttest.NeedIPv6(t)
 			}
 			a := newHost(t, at(addr[0]))
 			b := a

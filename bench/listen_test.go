@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
 // listening starts a Listen and returns where it listens and its notes after the
@@ -94,9 +96,7 @@ func TestTooManyRequestersAreSentAway(t *testing.T) {
 // A peer of the other family is found out before anything is measured.
 func TestOtherFamilyIsRefusedAtHello(t *testing.T) {
 	a, _ := addresses()
-	if !hasIPv6Loopback() {
-		t.Skip("this host has no ::1")
-	}
+	hosttest.NeedIPv6(t)
 	at, notes := listening(t, netip.IPv6Loopback())
 	_, err := Run(t.Context(), tiny(a, at), nil)
 	require.ErrorIs(t, err, ErrFlag)
@@ -111,12 +111,4 @@ func TestSameFamily(t *testing.T) {
 	require.NoError(t, sameFamily(six, six))
 	require.ErrorIs(t, sameFamily(four, six), ErrFlag)
 	require.ErrorIs(t, sameFamily(six, four), ErrFlag)
-}
-
-func hasIPv6Loopback() bool {
-	c, err := net.ListenPacket("udp", "[::1]:0")
-	if err != nil {
-		return false
-	}
-	return c.Close() == nil
 }

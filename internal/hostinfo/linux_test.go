@@ -4,26 +4,15 @@ package hostinfo
 
 import (
 	"encoding/binary"
-	"fmt"
 	"net/netip"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
-)
 
-// atLeast skips a test whose subject came with a later kernel than this; on a
-// newer one the subject has to be there.
-func atLeast(t *testing.T, major, minor int) {
-	t.Helper()
-	var a, b int
-	_, err := fmt.Sscanf(kernelRelease(), "%d.%d", &a, &b)
-	require.NoError(t, err)
-	if a < major || (a == major && b < minor) {
-		t.Skipf("kernel %d.%d has not what came with %d.%d", a, b, major, minor)
-	}
-}
+	"github.com/gohixl/hixl/internal/hosttest"
+)
 
 func TestKernelRelease(t *testing.T) {
 	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
@@ -34,7 +23,7 @@ func TestKernelRelease(t *testing.T) {
 // UDP_SEGMENT came with 4.18, UDP_GRO with 5.0; the limit is 64 segments, 128
 // on newer kernels.
 func TestTrains(t *testing.T) {
-	atLeast(t, 5, 0)
+	hosttest.NeedLinux(t, 5, 0)
 	got, err := probeTrains()
 	require.NoError(t, err)
 	require.NoError(t, got.gso)
@@ -45,7 +34,7 @@ func TestTrains(t *testing.T) {
 // A receiver that did not ask for trains gets packets, and the probe sees the
 // difference.
 func TestCutTrainIsSeen(t *testing.T) {
-	atLeast(t, 4, 18)
+	hosttest.NeedLinux(t, 4, 18)
 	tx, rx, to, err := udpPair()
 	require.NoError(t, err)
 	defer closeAll(tx, rx)

@@ -2,13 +2,13 @@ package udp
 
 import (
 	"errors"
-	"net"
 	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gohixl/hixl/internal/hosttest"
 	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/transporttest"
 )
@@ -54,11 +54,7 @@ func TestConformanceWithoutTrains(t *testing.T) {
 }
 
 func TestConformance6(t *testing.T) {
-	probe, err := net.ListenPacket("udp6", "[::1]:0")
-	if err != nil {
-		t.Skipf("needs IPv6 on loopback: %v", err)
-	}
-	require.NoError(t, probe.Close())
+	hosttest.NeedIPv6(t)
 	transporttest.Run(t, func(t *testing.T) (transport.Conn, transport.Conn) {
 		c := open(t, addr6, Config{})
 		return c, c

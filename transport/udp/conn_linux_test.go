@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gohixl/hixl/internal/hosttest"
 	"github.com/gohixl/hixl/transport"
 )
 
@@ -100,9 +101,8 @@ func TestOverflowIsCounted(t *testing.T) {
 func TestTrainsOffAtRunTime(t *testing.T) {
 	a := open(t, netip.MustParseAddr("127.77.1.8"), Config{})
 	b := open(t, netip.MustParseAddr("127.77.1.9"), Config{})
-	if !a.Caps().Trains.On() {
-		t.Skip("this kernel has no UDP_SEGMENT")
-	}
+	hosttest.NeedLinux(t, 4, 18)
+	require.True(t, a.Caps().Trains.On(), "this kernel has UDP_SEGMENT")
 	train := transport.Tx{Data: make([]byte, 200), Seg: 100, Dst: b.LocalAddr()}
 	single := transport.Tx{Data: make([]byte, 50), Dst: b.LocalAddr()}
 	n, err := a.WriteBatch([]transport.Tx{train, single})

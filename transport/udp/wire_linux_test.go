@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gohixl/hixl/internal/hosttest"
 	"github.com/gohixl/hixl/transport"
 )
 
@@ -96,9 +97,8 @@ func TestIdentificationInTrains(t *testing.T) {
 	segmentInSoftware(t)
 	fd := capture(t)
 	a := open(t, addrA, Config{})
-	if !a.Caps().Trains.On() {
-		t.Skip("this kernel has no UDP_SEGMENT")
-	}
+	hosttest.NeedLinux(t, 4, 18)
+	require.True(t, a.Caps().Trains.On(), "this kernel has UDP_SEGMENT")
 	_ = captured(t, fd) // the probe's own
 	train := transport.Tx{Data: make([]byte, 7*100+50), Seg: 100, Dst: addrB}
 	send := []transport.Tx{train, {Data: make([]byte, 60), Dst: addrB}, train}

@@ -1,0 +1,4 @@
+// Package hosttest says what the host that runs a test has. Where something is
+// missing that it may lack, the test is skipped and says what; where the host should
+// have it, the test fails. Tests call it, from the test's goroutine.
+package hosttest
