@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -47,9 +48,9 @@ func prepareNamespace() error {
 // openTap makes this host's network card; what is read from the file is what the
 // host sends.
 func openTap(name string) (*os.File, error) {
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	fd, err := openTun()
 	if err != nil {
-		return nil, fmt.Errorf("/dev/net/tun: %w", err)
+		return nil, err
 	}
 	req, err := unix.NewIfreq(name)
 	if err == nil {
@@ -60,6 +61,27 @@ func openTap(name string) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("making network card %s: %w", name, err), unix.Close(fd))
 	}
 	return os.NewFile(uintptr(fd), name), nil // after TUNSETIFF, or it cannot be polled
+}
+
+// openTun opens the device that makes network cards. A container may have no file
+// for it.
+func openTun() (int, error) {
+	const (
+		path         = "/dev/net/tun"
+		major, minor = 10, 200
+	)
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ENOENT) {
+		_ = os.MkdirAll(filepath.Dir(path), 0o755) // Mknod says what is wrong
+		if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(major, minor))); err != nil {
+			return -1, fmt.Errorf("making %s: %w", path, err)
+		}
+		fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("%s: %w", path, err)
+	}
+	return fd, nil
 }
 
 // configure gives the host its addresses.

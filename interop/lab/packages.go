@@ -4,11 +4,13 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
 	"strings"
+	"time"
 )
 
 // Packages of Debian that are installed here.
@@ -34,8 +36,11 @@ const (
 	sourcePackage = "linux-source-6.1"
 )
 
-// lockWait lets another user of the package system finish.
-const lockWait = "DPkg::Lock::Timeout=300"
+// aptOptions let another user of the package system finish and a server recover.
+var aptOptions = []string{"-qq", "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"}
+
+// patience is how long to wait before each further try to reach the archive.
+var patience = []time.Duration{5 * time.Second, 15 * time.Second, 45 * time.Second, 90 * time.Second}
 
 // install installs what is missing of the packages.
 func (s *store) install(ctx context.Context, packages []string) error {
@@ -49,16 +54,39 @@ func (s *store) install(ctx context.Context, packages []string) error {
 		return nil
 	}
 	s.say("installing %s", strings.Join(missing, " "))
-	if err := s.update(ctx); err != nil {
-		return err
-	}
-	args := append([]string{"-qq", "-y", "-o", lockWait, "install", "--no-install-recommends"}, missing...)
-	_, err := run(ctx, "", "apt-get", args...)
+	return s.insist(ctx, func() error {
+		if err := s.update(ctx); err != nil {
+			return err
+		}
+		return apt(ctx, "", append([]string{"install", "--no-install-recommends"}, missing...)...)
+	})
+}
+
+func (s *store) update(ctx context.Context) error { return apt(ctx, "", "update") }
+
+func apt(ctx context.Context, dir string, args ...string) error {
+	_, err := run(ctx, dir, "apt-get", append(aptOptions[:len(aptOptions):len(aptOptions)], args...)...)
 	return err
 }
 
-func (s *store) update(ctx context.Context) error {
-	_, err := run(ctx, "", "apt-get", "-qq", "-o", lockWait, "update")
+// insist tries again what may fail for a moment.
+func (s *store) insist(ctx context.Context, try func() error) error {
+	err := try()
+	for _, wait := range patience {
+		if err == nil {
+			return nil
+		}
+		s.say("%v: again in %v", err, wait)
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(wait):
+		}
+		err = try()
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: Debian's archive does not give what is needed, %d times: %w", ErrSetup, len(patience)+1, err)
+	}
 	return err
 }
 
@@ -69,23 +97,8 @@ func (s *store) download(ctx context.Context, packages ...string) ([]string, err
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	var missing []string
-	for _, p := range packages {
-		if len(debs(dir, p)) == 0 {
-			missing = append(missing, p)
-		}
-	}
-	if len(missing) > 0 {
-		s.say("downloading %d packages", len(missing))
-		args := append([]string{"-qq", "-o", "APT::Sandbox::User=root", "download"}, missing...)
-		if _, err := run(ctx, dir, "apt-get", args...); err != nil { // an old list may name files that are gone
-			if err := s.update(ctx); err != nil {
-				return nil, err
-			}
-			if _, err := run(ctx, dir, "apt-get", args...); err != nil {
-				return nil, err
-			}
-		}
+	if err := s.fetch(ctx, dir, packages); err != nil {
+		return nil, err
 	}
 	var files []string
 	for _, p := range packages {
@@ -97,6 +110,30 @@ func (s *store) download(ctx context.Context, packages ...string) ([]string, err
 	}
 	sort.Strings(files)
 	return files, nil
+}
+
+// fetch downloads what is not in dir.
+func (s *store) fetch(ctx context.Context, dir string, packages []string) error {
+	var missing []string
+	for _, p := range packages {
+		if len(debs(dir, p)) == 0 {
+			missing = append(missing, p)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	s.say("downloading %d packages", len(missing))
+	args := append([]string{"-o", "APT::Sandbox::User=root", "download"}, missing...)
+	if apt(ctx, dir, args...) == nil {
+		return nil
+	}
+	return s.insist(ctx, func() error { // an old list may name files that are gone
+		if err := s.update(ctx); err != nil {
+			return err
+		}
+		return apt(ctx, dir, args...)
+	})
 }
 
 func debs(dir, name string) []string {

@@ -74,6 +74,7 @@ type Tool struct {
 	ServerSays     string // and the server's
 	Fails          bool   // the client must not succeed
 	ServerIsKilled bool   // since it does not end by itself
+	Slow           string // options that both ends get when processors are emulated
 }
 
 // Ends are the command lines of a program as server and as client. In them,

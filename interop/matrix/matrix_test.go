@@ -52,9 +52,12 @@ func TestSmoke(t *testing.T) {
 	t.Run("a guest that ends is booted again", func(t *testing.T) {
 		b.Lab.Guests[0].Kill()
 		c := verbsCell("", "op=write", 4)
-		o := b.Run(t.Context(), &c, Client)
+		o := b.once(t.Context(), &c, Client, "")
 		require.Equal(t, Fail, o.Status)
 		require.Contains(t, o.Detail, "vm1 ended")
+		text, err := os.ReadFile(o.Log)
+		require.NoError(t, err)
+		require.Contains(t, string(text), "vm1's console ends")
 		o = b.Run(t.Context(), &c, Client)
 		require.Equal(t, Pass, o.Status, o.Detail)
 	})

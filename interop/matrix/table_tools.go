@@ -188,7 +188,7 @@ func perftest(test string, family int, options ...string) Cell {
 	const figure = ` +([0-9.]+|inf|-?nan)`
 	says := `(?m)^ *\d+ +\d+` + figure + figure
 	return toolCell("perftest", strings.TrimSpace("ib_"+test+" "+flags), family, Tool{
-		Needs: "perf", Ready: ready, Says: says,
+		Needs: "perf", Ready: ready, Says: says, Slow: fmt.Sprintf(" -u %d", slowTimeout),
 		Theirs: lines("ib_" + test + " -d rxe0 -x {gid} -F " + flags),
 		Ours:   lines(ourLine("perf", test+" "+ours)),
 	})

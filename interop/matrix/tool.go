@@ -56,7 +56,7 @@ func (b *Bench) tool(ctx context.Context, c *Cell, role Role) (string, error) {
 	}
 	select {
 	case <-server.Done():
-	case <-time.After(endLimit):
+	case <-time.After(b.patience(endLimit)):
 		out, _ := endNow(server)
 		return "", wrong("the server does not end after the client: %s", brief(out))
 	}
@@ -91,10 +91,14 @@ func (b *Bench) hosts(c *Cell, role Role) (server, client host) {
 // start launches an end of a cell.
 func (b *Bench) start(ctx context.Context, c *Cell, at, peer host, role Role) (program, error) {
 	values := map[string]string{"self": at.addr, "peer": peer.addr, "tcp": peer.tcp, "gid": gidIndex(c.family())}
-	if at.guest == nil {
-		return startHere(ctx, b.Hixl, strings.Fields(fill(c.Tool.Ours.line(role), values)))
+	slow := ""
+	if b.emulated() {
+		slow = c.Tool.Slow
 	}
-	p, err := at.guest.Start(ctx, fill(c.Tool.Theirs.line(role), values))
+	if at.guest == nil {
+		return startHere(ctx, b.Hixl, strings.Fields(fill(c.Tool.Ours.line(role), values)+slow))
+	}
+	p, err := at.guest.Start(ctx, fill(c.Tool.Theirs.line(role), values)+slow)
 	if err != nil {
 		return nil, err
 	}

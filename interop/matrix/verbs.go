@@ -36,7 +36,7 @@ func (b *Bench) verbs(ctx context.Context, c *Cell, role Role) (string, error) {
 		return "", err
 	}
 	vc.Family = c.family()
-	if b.Lab.Image.Backend == lab.QEMU && vc.Timeout == verbs.Default.Timeout {
+	if b.emulated() && vc.Timeout == verbs.Default.Timeout {
 		vc.Timeout = slowTimeout
 	}
 	if role == None {

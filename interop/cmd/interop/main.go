@@ -104,6 +104,7 @@ func inside(o options, s matrix.Selection) (int, error) {
 	}
 	for _, f := range failed {
 		fmt.Println("FAILED:", f)
+		tell(f.Log, o.smoke)
 	}
 	fmt.Printf("%d cells, %d failed, in %.0f s\n", len(r.Outcomes), len(failed), time.Since(start).Seconds())
 	out := b.Dir
@@ -118,4 +119,17 @@ func inside(o options, s matrix.Selection) (int, error) {
 		return 1, nil
 	}
 	return 0, nil
+}
+
+// tell shows what was noted of a failure, or where that is.
+func tell(log string, whole bool) {
+	text, err := os.ReadFile(log)
+	if log == "" || err != nil {
+		return
+	}
+	if !whole {
+		fmt.Println("  more is in", log)
+		return
+	}
+	fmt.Printf("%s\n", text)
 }
