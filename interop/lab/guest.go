@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"github.com/gohixl/hixl/interop/agent"
+	"github.com/gohixl/hixl/interop/bridge"
 )
 
 const (
 	agentPort = "7800"
-	bootLimit = 2 * time.Minute // an emulated machine beside other work
+	bootLimit = time.Minute // an emulated machine beside other work needs a quarter
+	bootTries = 3           // an emulator may hang
 	bootPoll  = 20 * time.Millisecond
 	dialLimit = 500 * time.Millisecond
 )
@@ -45,7 +47,6 @@ func newGuest(l *Lab, number int) *Guest {
 		IPv6:   netip.MustParseAddr(fmt.Sprintf("fd78::%d", 10+number)),
 		lab:    l,
 		number: number,
-		ended:  make(chan struct{}),
 	}
 	g.console = filepath.Join(l.dir, g.Name+".console")
 	g.client = &agent.Client{Dial: func(ctx context.Context) (net.Conn, error) {
@@ -80,6 +81,7 @@ func (g *Guest) start() error {
 	if err := g.cmd.Start(); err != nil {
 		return err
 	}
+	g.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) {
 		_ = cmd.Wait() // it is killed, or its console says why it ended
 		close(ended)
@@ -126,8 +128,24 @@ func (g *Guest) qemuCommand() *exec.Cmd {
 		"-device", "virtio-rng-pci")
 }
 
-// await returns when the guest's agent answers and its RDMA device is there.
+// await returns when the guest is ready. One that does not get there is started
+// again.
 func (g *Guest) await(ctx context.Context) error {
+	err := g.ready(ctx)
+	for n := 1; n < bootTries && err != nil && ctx.Err() == nil; n++ {
+		g.lab.Reboots = append(g.lab.Reboots, err)
+		if err = g.stop(); err == nil {
+			err = g.start()
+		}
+		if err == nil {
+			err = g.ready(ctx)
+		}
+	}
+	return err
+}
+
+// ready returns when the guest's agent answers and its RDMA device is there.
+func (g *Guest) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootLimit)
 	defer cancel()
 	for {
@@ -210,13 +228,20 @@ func (g *Guest) Kill() {
 	<-g.ended
 }
 
-// Restart boots the machine again and waits until it answers.
-func (g *Guest) Restart(ctx context.Context) error {
+// stop ends the machine and takes it off the switch.
+func (g *Guest) stop() error {
 	g.Kill()
-	if err := g.lab.Switch.Detach(g.Name); err != nil {
+	if err := g.lab.Switch.Detach(g.Name); !errors.Is(err, bridge.ErrPort) { // it goes by itself, too
 		return err
 	}
-	g.ended = make(chan struct{})
+	return nil
+}
+
+// Restart boots the machine again and waits until it answers.
+func (g *Guest) Restart(ctx context.Context) error {
+	if err := g.stop(); err != nil {
+		return err
+	}
 	if err := g.start(); err != nil {
 		return err
 	}

@@ -42,6 +42,8 @@ type Lab struct {
 	MTU    int
 	// BootTime is how long it took.
 	BootTime time.Duration
+	// Reboots are why guests had to be started more than once, while they boot.
+	Reboots []error
 
 	dir   string
 	close sync.Once

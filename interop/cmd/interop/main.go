@@ -72,8 +72,16 @@ func run(o options) (int, error) {
 		return 0, err
 	}
 	stop() // from here on the process inside decides
-	return lab.Reexec()
+	code, err := lab.Reexec()
+	if code == notBooted {
+		fmt.Println("once more, in new namespaces")
+		code, err = lab.Reexec()
+	}
+	return code, err
 }
+
+// notBooted is the exit status of a process inside whose guests do not boot.
+const notBooted = 3
 
 // prepare makes what the run needs, while there still is a network.
 func prepare(ctx context.Context, o options) error {
@@ -92,9 +100,12 @@ func inside(o options, s matrix.Selection) (int, error) {
 	defer stop()
 	b, err := matrix.Boot(ctx, lab.Backend(o.backend))
 	if err != nil {
-		return 1, err
+		return notBooted, err
 	}
 	fmt.Printf("%d guests booted in %.1f s\n", matrix.Guests, b.Lab.BootTime.Seconds())
+	for _, why := range b.Lab.Reboots {
+		fmt.Println("booted again:", why)
+	}
 	b.Keep = o.keep
 	start := time.Now()
 	r := b.RunAll(ctx, matrix.Table(), s, func(o matrix.Outcome) { fmt.Println(o) })
