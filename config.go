@@ -5,8 +5,10 @@ import (
 	"log/slog"
 	"net/netip"
 
+	"github.com/gohixl/hixl/internal/connmgr"
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/internal/nic"
+	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/transport"
@@ -74,6 +76,15 @@ func (c *Config) open() (transport.Conn, error) {
 		conn = c.WrapTransport(conn)
 	}
 	return conn, nil
+}
+
+// regions is how many regions the NIC must be able to hold, its connection
+// manager's included.
+func (c *Config) regions() int {
+	if c.MaxRegions <= 0 || c.MaxRegions > mr.MaxRegions-connmgr.Regions {
+		return c.MaxRegions
+	}
+	return c.MaxRegions + connmgr.Regions
 }
 
 func (c *Config) mtu() (roce.PathMTU, error) {

@@ -258,7 +258,11 @@ func (c *Conn) broken(e qp.Event) {
 		return
 	}
 	c.cm.Disconnect(c.id)
-	c.end(&DisconnectedError{Peer: c.remote, Local: true, Cause: causeOf(e)})
+	cause := causeOf(e)
+	if err := c.nic.nic.Err(); err != nil && e.Cause.Status == cq.StatusFatal {
+		cause = fmt.Errorf("%w: %w", cause, err)
+	}
+	c.end(&DisconnectedError{Peer: c.remote, Local: true, Cause: cause})
 }
 
 // causeOf says in an error why a queue pair failed.
@@ -273,15 +277,15 @@ func causeOf(e qp.Event) error {
 	}
 }
 
-// nicClosed: no event will follow.
-func (c *Conn) nicClosed() {
+// managerClosed: no event will follow.
+func (c *Conn) managerClosed(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.live {
-		c.end(&DisconnectedError{Peer: c.remote, Local: true, Cause: errNICClosed})
+		c.end(&DisconnectedError{Peer: c.remote, Local: true, Cause: why})
 		return
 	}
-	c.end(c.failure(errNICClosed))
+	c.end(c.failure(why))
 }
 
 // connHandler keeps the handler's methods out of Conn's.
@@ -289,7 +293,7 @@ type connHandler struct{ *Conn }
 
 func (h connHandler) Event(e *cm.Event) { h.event(e) }
 
-func (h connHandler) Closed() { h.nicClosed() }
+func (h connHandler) Closed(why error) { h.managerClosed(closedOr(why)) }
 
 // take gives a queue pair its connection, if it can have one.
 func (c *Conn) take(kind Type) error {

@@ -59,7 +59,7 @@ func (e *ConnError) Timeout() bool {
 
 func (e *ConnError) advice() string {
 	if (e.Op == "dial" || e.Op == "resolve") && e.Timeout() {
-		return "; is an RDMA NIC (hixl, rdma_rxe or hardware) up at that address, has it listened at least once, and does UDP port 4791 pass both ways?"
+		return "; is an RDMA NIC (hixl, rdma_rxe or hardware) up at that address, and does UDP port 4791 pass both ways?"
 	}
 	return ""
 }

@@ -105,10 +105,6 @@ func (n *NIC) StartDial(peer netip.AddrPort, o DialOptions) (*Conn, error) {
 }
 
 func (n *NIC) startDial(peer netip.AddrPort, o *DialOptions) (*Conn, error) {
-	m, err := n.manager()
-	if err != nil {
-		return nil, err
-	}
 	p, err := o.params(n)
 	if err != nil {
 		return nil, err
@@ -121,7 +117,7 @@ func (n *NIC) startDial(peer netip.AddrPort, o *DialOptions) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(m, q)
+	c := newConn(n.cm, q)
 	c.active, c.owned, c.options = true, owned, o.Connect
 	c.remote, c.local = netip.AddrPortFrom(p.Peer, peer.Port()), netip.AddrPortFrom(n.Address(), p.SrcPort)
 	p.QPN, p.Transport, p.MaxDestRead, p.SRQ = q.QPN(), cm.Transport(q.kind), cmCount(q.reads), q.srq

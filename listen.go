@@ -2,6 +2,7 @@ package hixl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -49,7 +50,7 @@ type Listener struct {
 // up a name. The error is a *[ConnError], which unwraps to [ErrListening] when the
 // port is taken.
 func (n *NIC) Listen(ctx context.Context, address string, cfg ListenConfig) (*Listener, error) {
-	l := &Listener{nic: n, accept: cfg.Accept, backlog: cfg.Backlog, changed: make(chan struct{})}
+	l := &Listener{nic: n, cm: n.cm, accept: cfg.Accept, backlog: cfg.Backlog, changed: make(chan struct{})}
 	if l.backlog <= 0 {
 		l.backlog = DefaultBacklog
 	}
@@ -58,7 +59,7 @@ func (n *NIC) Listen(ctx context.Context, address string, cfg ListenConfig) (*Li
 			Field: "ListenConfig.Accept.QP", Value: cfg.Accept.QP.QPN(), Allowed: "nothing: each connection has a queue pair of its own, from QPConfig",
 		}}
 	}
-	bind := func(m *connmgr.Manager, s cm.ServiceID, addr netip.AddrPort) { l.cm, l.service, l.addr = m, s, addr }
+	bind := func(s cm.ServiceID, addr netip.AddrPort) { l.service, l.addr = s, addr }
 	if err := n.listen(ctx, cfg.Resolver, cm.PortSpaceTCP, address, listenHandler{l}, bind); err != nil {
 		return nil, &ConnError{Op: "listen", Addr: address, Err: err}
 	}
@@ -69,15 +70,11 @@ func (n *NIC) Listen(ctx context.Context, address string, cfg ListenConfig) (*Li
 // handler listens on, before anything can arrive.
 func (n *NIC) listen(
 	ctx context.Context, r *net.Resolver, space cm.PortSpace, address string, h connmgr.Handler,
-	bind func(*connmgr.Manager, cm.ServiceID, netip.AddrPort),
+	bind func(cm.ServiceID, netip.AddrPort),
 ) error {
 	port, err := n.ownPort(ctx, r, address)
 	if err != nil {
 		return err
-	}
-	m, err := n.manager()
-	if err != nil {
-		return closedOr(err)
 	}
 	wanted := port
 	for tries := 0; ; tries++ {
@@ -85,11 +82,11 @@ func (n *NIC) listen(
 			port = ephemeral()
 		}
 		s := space.Service(port)
-		bind(m, s, netip.AddrPortFrom(n.Address(), port))
-		switch err := m.Listen(s, h); {
+		bind(s, netip.AddrPortFrom(n.Address(), port))
+		switch err := n.cm.Listen(s, h); {
 		case err == nil:
 			return nil
-		case wanted != 0 || tries >= maxPortTries:
+		case wanted != 0 || tries >= maxPortTries || !errors.Is(err, ErrListening):
 			return closedOr(err)
 		}
 	}
@@ -104,7 +101,8 @@ func (l *Listener) Addr() netip.AddrPort { return l.addr }
 // AcceptRequest waits for a request and returns it undecided, for those who choose
 // by its private data. A context that has ended makes it a poll: a request that
 // waits is returned. The error is a *[ConnError], which unwraps to net.ErrClosed
-// after Close, or to the context's.
+// after Close, to [ErrClosed] too when the NIC was closed, to a *[DeviceError] when
+// its transport failed, or to the context's.
 func (l *Listener) AcceptRequest(ctx context.Context) (*Request, error) {
 	for {
 		l.mu.Lock()
@@ -126,8 +124,9 @@ func (l *Listener) AcceptRequest(ctx context.Context) (*Request, error) {
 // established. Requests are accepted while somebody waits here; those whose peer
 // gives up meanwhile are passed over. A context that has ended makes it a poll:
 // requests that wait are accepted, a connection that is established is returned.
-// The error is a *[ConnError], which unwraps to net.ErrClosed after Close, to the
-// context's, or to what is wrong with the options: at once where they tell, else
+// The error is a *[ConnError], which unwraps to net.ErrClosed after Close, to
+// [ErrClosed] too when the NIC was closed, to a *[DeviceError] when its transport
+// failed, to the context's, or to what is wrong with the options: at once where they tell, else
 // when there is a request, which is refused.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	if err := l.accept.check(); err != nil {
@@ -283,7 +282,7 @@ func (h listenHandler) Event(e *cm.Event) {
 	_ = r.refuse(cm.RejectParams{Reason: cm.ReasonNoResources})
 }
 
-func (h listenHandler) Closed() { h.shut(errNICClosed, false) }
+func (h listenHandler) Closed(why error) { h.shut(closedOr(why), false) }
 
 // String returns the address.
 func (l *Listener) String() string { return fmt.Sprintf("hixl listener on %v", l.addr) }

@@ -40,13 +40,13 @@ type UDListener struct {
 // ListenUD listens on address as Listen does, in the port space of datagrams. The
 // error is a *[ConnError].
 func (n *NIC) ListenUD(ctx context.Context, address string, cfg UDConfig) (*UDListener, error) {
-	l := &UDListener{cfg: cfg, changed: make(chan struct{})}
+	l := &UDListener{cm: n.cm, cfg: cfg, changed: make(chan struct{})}
 	if l.cfg.Backlog <= 0 {
 		l.cfg.Backlog = DefaultBacklog
 	}
 	err := checkAnswer(cfg.QP, cfg.PrivateData)
 	if err == nil {
-		bind := func(m *connmgr.Manager, s cm.ServiceID, addr netip.AddrPort) { l.cm, l.service, l.addr = m, s, addr }
+		bind := func(s cm.ServiceID, addr netip.AddrPort) { l.service, l.addr = s, addr }
 		err = n.listen(ctx, cfg.Resolver, cm.PortSpaceUDP, address, udListenHandler{l}, bind)
 	}
 	if err != nil {
@@ -59,8 +59,8 @@ func (n *NIC) ListenUD(ctx context.Context, address string, cfg UDConfig) (*UDLi
 func (l *UDListener) Addr() netip.AddrPort { return l.addr }
 
 // AcceptRequest waits for a request, when no queue pair answers by itself. A
-// context that has ended makes it a poll. The error is a *[ConnError], which
-// unwraps to net.ErrClosed after Close.
+// context that has ended makes it a poll. The error is a *[ConnError], as of
+// [Listener.AcceptRequest].
 func (l *UDListener) AcceptRequest(ctx context.Context) (*UDRequest, error) {
 	for {
 		l.mu.Lock()
@@ -134,4 +134,4 @@ func (h udListenHandler) Event(e *cm.Event) {
 	}
 }
 
-func (h udListenHandler) Closed() { h.shut(errNICClosed) }
+func (h udListenHandler) Closed(why error) { h.shut(closedOr(why)) }

@@ -24,10 +24,10 @@ type CQ = cq.Queue
 // goroutine.
 type NIC struct {
 	nic     *nic.NIC
+	cm      *connmgr.Manager
 	stepped bool
 
 	mu    sync.Mutex
-	cm    *connmgr.Manager     // made at its first use; guarded by mu
 	owned map[*Region]struct{} // of Alloc, not deregistered; guarded by mu
 }
 
@@ -45,16 +45,20 @@ func OpenNIC(cfg Config) (*NIC, error) {
 		return nil, err
 	}
 	n, err := nic.Open(nic.Config{
-		Conn: conn, Clock: cfg.Clock, MTU: mtu, MaxQPs: cfg.MaxQPs, MaxRegions: cfg.MaxRegions, Events: cfg.Events,
+		Conn: conn, Clock: cfg.Clock, MTU: mtu, MaxQPs: cfg.MaxQPs, MaxRegions: cfg.regions(), Events: cfg.Events,
 		NoECN: cfg.NoECN, NoTrains: cfg.NoTrains, NoICRCCheck: cfg.NoICRCCheck, Progress: cfg.Progress, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
+	m, err := connmgr.New(connmgr.Config{NIC: n})
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
 	if !cfg.Stepped {
 		n.Start()
 	}
-	return &NIC{nic: n, stepped: cfg.Stepped, owned: make(map[*Region]struct{})}, nil
+	return &NIC{nic: n, cm: m, stepped: cfg.Stepped, owned: make(map[*Region]struct{})}, nil
 }
 
 // Address returns the NIC's IP address, without zone.
@@ -111,23 +115,6 @@ func (n *NIC) Poll(now mono.Time) bool { return n.nic.Poll(now) }
 // is never.
 func (n *NIC) Next() mono.Time { return n.nic.Next() }
 
-// manager returns the connection manager, which exists from its first use on.
-func (n *NIC) manager() (*connmgr.Manager, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.owned == nil {
-		return nil, ErrClosed
-	}
-	if n.cm != nil {
-		return n.cm, nil
-	}
-	m, err := connmgr.New(connmgr.Config{NIC: n.nic})
-	if err == nil {
-		n.cm = m
-	}
-	return m, err
-}
-
 // ConnStats counts what the connection manager has seen, and what it holds.
 type ConnStats struct {
 	cm.Stats
@@ -136,17 +123,11 @@ type ConnStats struct {
 	HeldQPNs int
 }
 
-// ConnStats returns the counters of connection management, zero before its first
-// use.
+// ConnStats returns the counters of connection management.
 func (n *NIC) ConnStats() ConnStats {
-	n.mu.Lock()
-	m := n.cm
-	n.mu.Unlock()
 	var s ConnStats
-	if m != nil {
-		s.Stats, s.Usage = m.Stats()
-		s.HeldQPNs, _ = n.nic.HeldQPNs(0)
-	}
+	s.Stats, s.Usage = n.cm.Stats()
+	s.HeldQPNs, _ = n.nic.HeldQPNs(0)
 	return s
 }
 
@@ -159,12 +140,10 @@ const closeWait = time.Second
 // by [QP.Connect] are not told, and find it silent. Closing twice is fine.
 func (n *NIC) Close() error {
 	n.mu.Lock()
-	owned, m := n.owned, n.cm
+	owned := n.owned
 	n.owned = nil
 	n.mu.Unlock()
-	if m != nil {
-		m.Close()
-	}
+	n.cm.Close()
 	err := n.nic.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()

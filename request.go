@@ -231,7 +231,7 @@ func (h requestHandler) Event(e *cm.Event) {
 	}
 }
 
-func (h requestHandler) Closed() { h.end(errNICClosed) }
+func (h requestHandler) Closed(why error) { h.end(closedOr(why)) }
 
 func (r *Request) end(err error) {
 	r.mu.Lock()

@@ -80,12 +80,9 @@ func (n *NIC) StartResolveUD(peer netip.AddrPort, o ResolveOptions) (*Resolving,
 	if len(o.PrivateData) > MaxResolveData {
 		return fail(tooLong(len(o.PrivateData), MaxResolveData))
 	}
-	m, err := n.manager()
-	if err != nil {
-		return fail(err)
-	}
-	q := &Resolving{cm: m, remote: netip.AddrPortFrom(peer.Addr().WithZone(""), peer.Port()), done: make(chan struct{})}
-	q.id, err = m.Resolve(cm.ResolveParams{
+	q := &Resolving{cm: n.cm, remote: netip.AddrPortFrom(peer.Addr().WithZone(""), peer.Port()), done: make(chan struct{})}
+	var err error
+	q.id, err = n.cm.Resolve(cm.ResolveParams{
 		Peer: q.remote.Addr(), Service: cm.PortSpaceUDP.Service(peer.Port()), SrcPort: o.LocalPort, Private: o.PrivateData,
 	}, resolveHandler{q})
 	if err != nil {
@@ -137,4 +134,4 @@ func (h resolveHandler) Event(e *cm.Event) {
 	}
 }
 
-func (h resolveHandler) Closed() { h.end(nil, errNICClosed) }
+func (h resolveHandler) Closed(why error) { h.end(nil, closedOr(why)) }

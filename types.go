@@ -78,6 +78,9 @@ type (
 	Time = mono.Time
 	// QPStats counts what a queue pair has seen. See [rc.Stats].
 	QPStats = rc.Stats
+	// DeviceError says that the transport failed for good, and the NIC with it. It
+	// unwraps to [ErrDevice] and to what the transport said.
+	DeviceError = nic.DeviceError
 	// Memory is a span of bytes that a region can be made of. See [device.Memory].
 	Memory = device.Memory
 	// Progress chooses between latency and processor time, see [Config].

@@ -1,7 +1,6 @@
 package connmgr
 
 import (
-	"github.com/gohixl/hixl/internal/nic"
 	"github.com/gohixl/hixl/roce/cm"
 )
 
@@ -9,8 +8,8 @@ import (
 func (m *Manager) do(f func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
-		return nic.ErrClosed
+	if m.closed != nil {
+		return m.closed
 	}
 	m.nic.Wake()
 	return f()
@@ -42,7 +41,7 @@ func (m *Manager) Unlisten(s cm.ServiceID) {
 func (m *Manager) Bind(id cm.CommID, h Handler) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, ok := m.agent.State(id); !ok || m.closed {
+	if _, ok := m.agent.State(id); !ok || m.closed != nil {
 		return false
 	}
 	m.handler[id] = h

@@ -13,7 +13,9 @@
 // the NIC's service goroutine or in the Poll of a stepped NIC: MADs that have
 // arrived are handled, timers expire, receives are posted again, what the agent
 // queued is sent, and events go to their [Handler]. There is no goroutine for a
-// connection, and handlers never run at the same time.
+// connection, and handlers never run at the same time. A manager that nobody needs
+// answers for its NIC that nobody listens, and has 64 receives; all 512 are made
+// when somebody listens or the first MAD comes, and no packet makes more.
 //
 // # Locks
 //

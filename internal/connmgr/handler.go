@@ -8,6 +8,8 @@ import "github.com/gohixl/hixl/roce/cm"
 type Handler interface {
 	// Event is one event; of one connection they come in the order of package cm.
 	Event(e *cm.Event)
-	// Closed says that the manager has closed: no event follows.
-	Closed()
+	// Closed says that the manager has closed, and why: with its NIC, which is
+	// nic.ErrClosed, or because the NIC's transport has failed, a
+	// *nic.DeviceError. No event follows.
+	Closed(why error)
 }

@@ -2,6 +2,7 @@ package connmgr
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"sync"
 
@@ -15,18 +16,25 @@ import (
 	"github.com/gohixl/hixl/roce/ud"
 )
 
-// Receives of QP1. What arrives beyond them before the service runs is lost, and
-// sent again by the peer.
+// Receives of QP1: the first, which every NIC has and which hold a batch of the
+// receiver, and all, once somebody listens or a first MAD has come. What arrives
+// beyond them before the service runs is lost, and sent again by the peer.
 const (
+	firstSlots = 64
 	inboxSlots = 512
 	slotBytes  = 304 // the GRH area and a MAD, 8-byte aligned
 	madBytes   = ud.GRHLen + cm.MADLen
 )
 
+// Regions is how many regions of its NIC a manager takes.
+const Regions = 2
+
 // inbox holds the memory of QP1's receives, and is the sink of their completions.
 type inbox struct {
-	nic    *nic.NIC
-	region *mr.Region
+	nic   *nic.NIC
+	pd    *mr.PD
+	first *mr.Region
+	rest  *mr.Region // nil until it is needed; who runs has it
 
 	mu    sync.Mutex
 	got   []arrival         // guarded by mu
@@ -40,12 +48,21 @@ type arrival struct {
 	size uint32
 }
 
-func newInbox(n *nic.NIC, pd *mr.PD) (*inbox, error) {
-	r, err := pd.Register(host.New(make([]byte, inboxSlots*slotBytes)), mr.Options{Access: mr.LocalWrite})
-	if err != nil {
-		return nil, err
-	}
-	return &inbox{nic: n, region: r, got: make([]arrival, 0, inboxSlots)}, nil
+func newInbox(n *nic.NIC, pd *mr.PD) (b *inbox, err error) {
+	b = &inbox{nic: n, pd: pd}
+	b.first, err = b.slots(firstSlots)
+	return b, err
+}
+
+// slots returns memory for n receives.
+func (b *inbox) slots(n int) (*mr.Region, error) {
+	return b.pd.Register(host.New(make([]byte, n*slotBytes)), mr.Options{Access: mr.LocalWrite})
+}
+
+// grow takes the memory for the rest of the receives.
+func (b *inbox) grow() (err error) {
+	b.rest, err = b.slots(inboxSlots - firstSlots)
+	return err
 }
 
 // Complete implements cq.Sink for receives. QP1's lock is held.
@@ -76,18 +93,33 @@ func (b *inbox) mad(a *arrival) []byte {
 	if a.size != madBytes {
 		return nil
 	}
-	at := a.slot * slotBytes
-	return b.region.Bytes()[at+ud.GRHLen : at+madBytes]
+	r, at := b.place(a.slot)
+	return r.Bytes()[at+ud.GRHLen : at+madBytes]
+}
+
+// place returns where a slot lies.
+func (b *inbox) place(slot uint64) (r *mr.Region, at uint64) {
+	if slot < firstSlots {
+		return b.first, slot * slotBytes
+	}
+	return b.rest, (slot - firstSlots) * slotBytes
 }
 
 // receive returns the work request that makes a slot receive.
 func (b *inbox) receive(slot uint64, sge []mr.SGE) qp.RecvWR {
-	sge[0] = b.region.SGE(slot*slotBytes, madBytes)
+	r, at := b.place(slot)
+	sge[0] = r.SGE(at, madBytes)
 	return qp.RecvWR{ID: slot, SGE: sge}
 }
 
 // close gives the memory back. QP1 must be closed.
-func (b *inbox) close() error { return b.region.Deregister(context.Background()) }
+func (b *inbox) close() error {
+	err := b.first.Deregister(context.Background())
+	if b.rest == nil {
+		return err
+	}
+	return errors.Join(err, b.rest.Deregister(context.Background()))
+}
 
 // sent is the sink of QP1's sends: nobody waits for them.
 type sent struct{}

@@ -48,7 +48,7 @@ type Manager struct {
 	agent   *cm.Agent // guarded by mu, as all below
 	serving map[cm.ServiceID]Handler
 	handler map[cm.CommID]Handler
-	closed  bool
+	closed  error // why it is; nil while it is not
 }
 
 // New makes QP1 and attaches the manager to the NIC, which must not have another.
@@ -95,16 +95,24 @@ func (m *Manager) start() error {
 	if err := m.gsi.Modify(&qp.Attr{State: qp.Init}, qp.MaskState|qp.MaskPKeyIndex|qp.MaskQKey); err != nil {
 		return err
 	}
-	for slot := range uint64(inboxSlots) {
-		var sge [1]mr.SGE
-		if err := m.gsi.PostRecv([]qp.RecvWR{m.inbox.receive(slot, sge[:])}); err != nil {
-			return err
-		}
+	if err := m.receive(0, firstSlots); err != nil {
+		return err
 	}
 	if err := m.gsi.Modify(&qp.Attr{State: qp.RTR}, qp.MaskState); err != nil {
 		return err
 	}
 	return m.gsi.Modify(&qp.Attr{State: qp.RTS}, qp.MaskState|qp.MaskSendPSN)
+}
+
+// receive makes slots from, up to but not including to, receive.
+func (m *Manager) receive(from, to uint64) error {
+	for slot := from; slot < to; slot++ {
+		var sge [1]mr.SGE
+		if err := m.gsi.PostRecv([]qp.RecvWR{m.inbox.receive(slot, sge[:])}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func systemRandom() uint64 {
@@ -117,6 +125,9 @@ func systemRandom() uint64 {
 func (m *Manager) Deadline() mono.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.closed != nil {
+		return 0
+	}
 	return mono.Earliest(m.agent.Deadline(), m.run.retry)
 }
 
@@ -141,12 +152,17 @@ func (m *Manager) Later(f func(now mono.Time)) {
 func (m *Manager) Close() {
 	m.run.Lock()
 	defer m.run.Unlock()
+	m.shut(nic.ErrClosed)
+}
+
+// shut is the one place where the manager closes. The run lock is held.
+func (m *Manager) shut(why error) {
 	m.mu.Lock()
-	if m.closed {
+	if m.closed != nil {
 		m.mu.Unlock()
 		return
 	}
-	m.closed = true
+	m.closed = why
 	m.agent.Shutdown(m.nic.Now())
 	told := make(map[Handler]struct{})
 	for _, h := range m.serving {
@@ -165,7 +181,7 @@ func (m *Manager) Close() {
 		runtime.Gosched() // somebody else is sending what fills the queue
 	}
 	for h := range told {
-		h.Closed()
+		h.Closed(why)
 	}
 	m.gsi.Close()
 	_ = m.inbox.close() // nothing is lent any more

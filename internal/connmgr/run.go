@@ -36,16 +36,20 @@ func (m *Manager) Run(now mono.Time) (worked bool) {
 	r := &m.run
 	r.got, r.later = m.inbox.take(r.got[:0], r.later[:0])
 	m.mu.Lock()
-	if m.closed {
+	if m.closed != nil {
 		m.mu.Unlock()
 		return false
 	}
+	busy := len(r.got) > 0 || len(m.serving) > 0
 	for i := range r.got {
 		m.agent.Handle(now, r.got[i].src, m.inbox.mad(&r.got[i]))
 	}
 	m.agent.Expire(now)
 	m.mu.Unlock()
 	m.repost()
+	if busy && m.inbox.rest == nil {
+		m.grow()
+	}
 	for _, f := range r.later {
 		f(now)
 	}
@@ -53,7 +57,19 @@ func (m *Manager) Run(now mono.Time) (worked bool) {
 	for m.dispatch() {
 		worked = true
 	}
-	return m.send(now) || worked
+	worked = m.send(now) || worked
+	if err := m.nic.Err(); err != nil {
+		m.shut(err)
+	}
+	return worked
+}
+
+// grow gives QP1 the rest of its receives. Where there is no memory for them it
+// does with the first.
+func (m *Manager) grow() {
+	if m.inbox.grow() == nil {
+		_ = m.receive(firstSlots, inboxSlots) // refused when the NIC closes
+	}
 }
 
 // repost makes the slots of what was handled receive again.

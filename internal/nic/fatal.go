@@ -52,6 +52,15 @@ func (n *NIC) stopped(err error) {
 	n.events.DeviceFatal(err)
 	now := n.clock()
 	n.qps.all(func(q *Queue) { n.fail(now, q) })
+	n.Wake()
+}
+
+// Err returns nil as long as the transport works, then a *[DeviceError].
+func (n *NIC) Err() error {
+	if e := n.broken.Load(); e != nil {
+		return e
+	}
+	return nil
 }
 
 // fail ends a queue pair of a broken device by itself, as those who watch it want

@@ -6,8 +6,9 @@ import "github.com/gohixl/hixl/internal/mono"
 // goroutine, such as connection management on QP1.
 type Service interface {
 	// Run does what there is to do at now and reports whether there was
-	// anything. It is called after [NIC.Wake] and when Deadline has passed, by
-	// one goroutine at a time that holds no lock; it must not block.
+	// anything. It is called after [NIC.Wake], when Deadline has passed and when
+	// the transport has failed ([NIC.Err]), by one goroutine at a time that holds
+	// no lock; it must not block.
 	Run(now mono.Time) (worked bool)
 	// Deadline returns when Run wants to be called without Wake; 0 is never.
 	Deadline() mono.Time
