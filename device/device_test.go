@@ -102,3 +102,48 @@ func TestApply(t *testing.T) {
 		}
 	})
 }
+
+func TestDriverErrorsSayEverything(t *testing.T) {
+	err := error(&device.DriverError{
+		Device: "ascend:1", Call: "aclrtMalloc", What: "64 bytes", Code: 207018, Name: "ACL_ERROR_RT_DEVICE_OOM",
+		Message: "no memory\n  left ", Class: device.ErrNoMemory, Advice: "free some",
+	})
+	require.ErrorIs(t, err, device.ErrNoMemory)
+	require.EqualError(t, err, `device ascend:1: 64 bytes: aclrtMalloc: ACL_ERROR_RT_DEVICE_OOM (207018): "no memory left"; free some`)
+	require.ErrorIs(t, &device.DriverError{}, device.ErrFailed, "of no class")
+
+	missing := &device.NotAvailableError{Symbol: "aclrtValueWait", Library: "/x/libascendcl.so", Version: "1.2.3"}
+	require.ErrorIs(t, missing, device.ErrUnsupported)
+	require.ErrorContains(t, missing, "not available: aclrtValueWait in /x/libascendcl.so, version 1.2.3")
+
+	require.ErrorIs(t, device.CheckCopy(&device.Copy{Dir: 9}), device.ErrArgument)
+	require.ErrorIs(t, device.CheckCopy(&device.Copy{Dir: device.In, Len: 4}), device.ErrArgument)
+	require.NoError(t, device.CheckCopy(&device.Copy{Dir: device.Out}))
+	require.ErrorIs(t, device.CheckWord(12), device.ErrAlign)
+}
+
+// A mapping that must not be touched as ordinary memory behaves the same.
+func TestMapping(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &device.Mapping{B: make([]byte, 128), Cached: rapid.Bool().Draw(t, "cached")}
+		want := make([]byte, 128)
+		off := rapid.Uint64Range(0, 64).Draw(t, "off")
+		b := rapid.SliceOfN(rapid.Byte(), 0, 64).Draw(t, "bytes")
+		copy(want[off:], b)
+		m.Write(off, b)
+		m.Fence(off)
+		require.Equal(t, want, m.B)
+		got := make([]byte, len(b))
+		m.Read(off, got)
+		require.Equal(t, b, got)
+	})
+	require.Panics(t, func() { (&device.Mapping{B: make([]byte, 8)}).Write(4, make([]byte, 5)) })
+}
+
+func TestConditions(t *testing.T) {
+	require.True(t, device.AtLeast.Holds(3, math.MaxUint64), "the difference is signed")
+	require.False(t, device.AtLeast.Holds(math.MaxUint64, 3))
+	require.True(t, device.NotBoth.Holds(0, 1))
+	require.False(t, device.NotBoth.Holds(math.MaxUint64-1, 1))
+	require.False(t, device.Condition(9).Holds(1, 1))
+}

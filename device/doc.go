@@ -37,4 +37,13 @@
 // when the call returns: a memory that finishes later has copied them. The
 // buffers of a read and the [AtomicOp] belong to the memory until done; until
 // then their content is undefined.
+//
+// # Drivers
+//
+// [Driver] is what a Memory over an accelerator is built on: allocation, copies
+// now or on a [Stream], events, values, callbacks and, where there is one, a
+// mapping into host address space. Package device/host has the plain one.
+// Streams are ordered within and concurrent with each other; bytes of an
+// asynchronous copy are visible when a callback or event behind it says so, and
+// bytes written through a [Mapping] after its Fence.
 package device

@@ -19,4 +19,7 @@
 // real address of the word to be a multiple of 8: Alloc gives page-aligned
 // memory; a slice from make([]byte, n) is 8-byte aligned when n is 16 or more, but
 // not where it was cut out of a larger one.
+//
+// [Driver] is the same memory behind device.Driver. Each of its streams has a
+// goroutine, which Destroy and Close end.
 package host
