@@ -138,6 +138,10 @@ func TestEmbeddedFiles(t *testing.T) {
 	config, err := umlFiles.ReadFile("uml/config")
 	require.NoError(t, err)
 	require.Contains(t, string(config), "CONFIG_RDMA_RXE=y\n")
+	for _, name := range guestTools {
+		_, err := guestFiles.ReadFile("guest/" + name + ".c")
+		require.NoError(t, err)
+	}
 	script, err := guestFiles.ReadFile("guest/init")
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(script), "#!/bin/busybox sh\n"))

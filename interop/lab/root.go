@@ -72,39 +72,49 @@ func (s *store) guestRoot(ctx context.Context, tree string) (*archive, error) {
 	return a, s.addTools(ctx, a, tree)
 }
 
+// guestTools are our own programs for the guests, each of one file.
+var guestTools = []string{"verbs", "benchpeer"}
+
 // addTools builds our own programs for the guests.
 func (s *store) addTools(ctx context.Context, a *archive, tree string) error {
 	dir := s.path("tools")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	source, err := guestFiles.ReadFile("guest/verbs.c")
-	if err != nil {
-		return err
-	}
-	file, verbs := filepath.Join(dir, "verbs.c"), filepath.Join(dir, "verbs")
-	if err := os.WriteFile(file, source, 0o644); err != nil {
-		return err
-	}
-	libs := []string{filepath.Join(tree, libraryPlaces[0]), filepath.Join(tree, libraryPlaces[1])}
-	_, err = run(ctx, "", "gcc", "-O2", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror",
-		"-I"+filepath.Join(tree, "usr/include"), "-o", verbs, file,
-		"-L"+libs[1], "-Wl,-rpath-link,"+strings.Join(libs, ":"), "-libverbs")
-	if err != nil {
-		return err
+	for _, name := range guestTools {
+		if err := compile(ctx, tree, dir, name); err != nil {
+			return err
+		}
 	}
 	agent := filepath.Join(dir, "agent")
 	if _, err := run(ctx, s.root, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", agent, "./interop/cmd/guestagent"); err != nil {
 		return err
 	}
-	for to, from := range map[string]string{"usr/bin/verbs": verbs, "usr/bin/agent": agent} {
-		b, err := os.ReadFile(from)
+	for _, name := range append([]string{"agent"}, guestTools...) {
+		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			return err
 		}
-		if err := a.addELF(tree, to, b); err != nil {
+		if err := a.addELF(tree, "usr/bin/"+name, b); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// compile makes a program against the guests' libraries.
+func compile(ctx context.Context, tree, dir, name string) error {
+	source, err := guestFiles.ReadFile("guest/" + name + ".c")
+	if err != nil {
+		return err
+	}
+	program := filepath.Join(dir, name)
+	if err := os.WriteFile(program+".c", source, 0o644); err != nil {
+		return err
+	}
+	libs := []string{filepath.Join(tree, libraryPlaces[0]), filepath.Join(tree, libraryPlaces[1])}
+	_, err = run(ctx, "", "gcc", "-O2", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror",
+		"-I"+filepath.Join(tree, "usr/include"), "-o", program, program+".c",
+		"-L"+libs[1], "-Wl,-rpath-link,"+strings.Join(libs, ":"), "-libverbs")
+	return err
 }

@@ -38,7 +38,6 @@ type Bench struct {
 	packets  int             // in captures
 	decoded  tshark.Result
 	failed   error                     // of tshark
-	commands map[string]bool           // of Hixl
 	serving  map[string]*agent.Process // verbs tools, by guest
 }
 

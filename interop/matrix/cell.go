@@ -67,7 +67,7 @@ type Want struct {
 
 // Tool is a pair of programs, each of which can be either end.
 type Tool struct {
-	Needs          string // the command of hixl; empty for rdma_rxe on both ends
+	Program        string // of ours; hixl when empty
 	Theirs, Ours   Ends
 	Ready          string // where a server listens: tcp, on the tools' port, or cm
 	Says           string // regular expression that the client's output must match

@@ -35,15 +35,10 @@ func (s Selection) takes(c *Cell, role Role) bool {
 // RunAll runs what is selected of cells and tells of each outcome as it comes.
 func (b *Bench) RunAll(ctx context.Context, cells []Cell, s Selection, tell func(Outcome)) *Report {
 	r := &Report{Image: b.Lab.Image, Date: time.Now(), Commit: commit(ctx), Host: hostRelease()}
-	missing := make(map[string]int)
 	for i := range cells {
 		c := &cells[i]
 		for _, role := range c.roles() {
 			if !s.takes(c, role) {
-				continue
-			}
-			if c.Tool != nil && c.Tool.Needs != "" && !b.has(ctx, c.Tool.Needs) {
-				missing[c.Tool.Needs]++
 				continue
 			}
 			if ctx.Err() != nil {
@@ -60,27 +55,7 @@ func (b *Bench) RunAll(ctx context.Context, cells []Cell, s Selection, tell func
 	o := b.decodeRest(ctx)
 	r.Outcomes = append(r.Outcomes, o)
 	tell(o)
-	for _, command := range []string{"pingpong", "perf", "rping", "ucmatose"} {
-		if n := missing[command]; n > 0 {
-			r.NotRun = append(r.NotRun, fmt.Sprintf("%d cells: there is no command `hixl %s`", n, command))
-		}
-	}
 	return r
-}
-
-// has reports whether the binary under test has a command.
-func (b *Bench) has(ctx context.Context, command string) bool {
-	known, asked := b.commands[command]
-	if asked {
-		return known
-	}
-	if b.commands == nil {
-		b.commands = make(map[string]bool)
-	}
-	out, err := exec.CommandContext(ctx, b.Hixl, "help").Output()
-	known = err == nil && regexp.MustCompile(`(?m)^\s+`+command+`\s`).Match(out)
-	b.commands[command] = known
-	return known
 }
 
 // commit names what is tested.
@@ -123,7 +98,7 @@ func Prepare(ctx context.Context, backend lab.Backend, log io.Writer) (*lab.Imag
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, binary), "github.com/gohixl/hixl/cmd/hixl")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+"/", "github.com/gohixl/hixl/cmd/hixl", "github.com/gohixl/hixl/cmd/hixl-bench")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building hixl: %w: %s", err, out)
@@ -131,7 +106,11 @@ func Prepare(ctx context.Context, backend lab.Backend, log io.Writer) (*lab.Imag
 	return img, os.Setenv(dirEnv, dir)
 }
 
-const binary = "hixl"
+// Programs of ours.
+const (
+	binary      = "hixl"
+	benchBinary = "hixl-bench"
+)
 
 // Boot boots a lab for the matrix and makes the bench.
 func Boot(ctx context.Context, backend lab.Backend) (*Bench, error) {

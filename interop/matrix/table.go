@@ -12,7 +12,7 @@ import (
 
 // Table returns all cells.
 func Table() []Cell {
-	return concat(labCells(), operationCells(), harmCells(), errorCells(), trainCells(), pingpongCells(), perftestCells(), cmCells())
+	return concat(labCells(), operationCells(), harmCells(), errorCells(), trainCells(), pingpongCells(), perftestCells(), cmCells(), benchCells())
 }
 
 func concat(parts ...[]Cell) []Cell {

@@ -32,9 +32,7 @@ func withHarm(c Cell, h bridge.Faults) Cell {
 
 // asLab makes a cell with rdma_rxe on both ends.
 func asLab(c Cell) Cell {
-	t := *c.Tool
-	t.Needs = ""
-	c.Tool, c.Roles, c.Group = &t, []Role{None}, "The lab itself"
+	c.Roles, c.Group = []Role{None}, "The lab itself"
 	c.Name += ", both ends rdma_rxe"
 	return c
 }
@@ -84,7 +82,7 @@ func pingpong(kind string, family int) Cell {
 		ours += " -s 1024"
 	}
 	return toolCell("libibverbs pingpongs", fmt.Sprintf("ibv_%s_pingpong", kind), family, Tool{
-		Needs: "pingpong", Ready: "tcp", Says: `\d+ iters in`, ServerSays: `\d+ iters in`,
+		Ready: "tcp", Says: `\d+ iters in`, ServerSays: `\d+ iters in`,
 		Theirs: withPeer(theirs), Ours: withPeer(ours),
 	})
 }
@@ -188,7 +186,7 @@ func perftest(test string, family int, options ...string) Cell {
 	const figure = ` +([0-9.]+|inf|-?nan)`
 	says := `(?m)^ *\d+ +\d+` + figure + figure
 	return toolCell("perftest", strings.TrimSpace("ib_"+test+" "+flags), family, Tool{
-		Needs: "perf", Ready: ready, Says: says, Slow: fmt.Sprintf(" -u %d", slowTimeout),
+		Ready: ready, Says: says, Slow: fmt.Sprintf(" -u %d", slowTimeout),
 		Theirs: lines("ib_" + test + " -d rxe0 -x {gid} -F " + flags),
 		Ours:   lines(ourLine("perf", test+" "+ours)),
 	})
@@ -240,7 +238,7 @@ func rping(family int) Cell { return rpings(family, 10) }
 func rpings(family, rounds int) Cell {
 	options := fmt.Sprintf(" -C %d -S 1000 -v -V", rounds)
 	return toolCell("RDMA CM", "rping", family, Tool{
-		Needs: "rping", Ready: "cm", Says: fmt.Sprintf("rdma-ping-%d", rounds-1),
+		Ready: "cm", Says: fmt.Sprintf("rdma-ping-%d", rounds-1),
 		Theirs: Ends{Server: "rping -s -a {self}" + options, Client: "rping -c -a {peer}" + options},
 		Ours:   Ends{Server: ourLine("rping", "-s -a {self}"+options), Client: ourLine("rping", "-c -a {peer}"+options)},
 	})
@@ -254,7 +252,7 @@ func ucmatose(family int) Cell {
 		theirs.Client += " -f ip6"
 	}
 	return toolCell("RDMA CM", "ucmatose", family, Tool{
-		Needs: "ucmatose", Ready: "cm", Says: "return status 0", ServerSays: "return status 0",
+		Ready: "cm", Says: "return status 0", ServerSays: "return status 0",
 		Theirs: theirs,
 		Ours:   Ends{Server: ourLine("ucmatose", "-b {self}"+options), Client: ourLine("ucmatose", "-b {self} -s {peer}"+options)},
 	})

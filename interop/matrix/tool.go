@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -96,13 +97,21 @@ func (b *Bench) start(ctx context.Context, c *Cell, at, peer host, role Role) (p
 		slow = c.Tool.Slow
 	}
 	if at.guest == nil {
-		return startHere(ctx, b.Hixl, strings.Fields(fill(c.Tool.Ours.line(role), values)+slow))
+		return startHere(ctx, b.program(c.Tool.Program), strings.Fields(fill(c.Tool.Ours.line(role), values)+slow))
 	}
 	p, err := at.guest.Start(ctx, fill(c.Tool.Theirs.line(role), values)+slow)
 	if err != nil {
 		return nil, err
 	}
 	return inGuest{p}, nil
+}
+
+// program is the path of one of ours.
+func (b *Bench) program(name string) string {
+	if name == "" {
+		return b.Hixl
+	}
+	return filepath.Join(b.Dir, name)
 }
 
 // gidIndex is the number of a guest's GID of a family; 0 is the link-local one.

@@ -110,9 +110,6 @@ func inside(o options, s matrix.Selection) (int, error) {
 	start := time.Now()
 	r := b.RunAll(ctx, matrix.Table(), s, func(o matrix.Outcome) { fmt.Println(o) })
 	failed := r.Failed()
-	for _, n := range r.NotRun {
-		fmt.Println("not run:", n)
-	}
 	for _, f := range failed {
 		fmt.Println("FAILED:", f)
 		tell(f.Log, o.smoke)
