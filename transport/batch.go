@@ -19,7 +19,7 @@ type Rx struct {
 
 	// HaveID says that ID and Frag are as received. It is never set for IPv6.
 	HaveID bool
-	ID     uint16 // IPv4 identification
+	ID     uint16 // IPv4 identification; packet i of a train has ID + i
 	Frag   uint16 // IPv4 flags and fragment offset, as on the wire (0x4000 is DF)
 	TTL    uint8  // hop limit, 0 when not known
 

@@ -89,7 +89,11 @@ func collect(t *testing.T, c transport.Conn, n int) []received {
 		for i := range batch[:k] {
 			r := &batch[i]
 			for p := range r.Packets() {
-				got = append(got, received{*r, append([]byte(nil), r.Packet(p)...)})
+				one := received{*r, append([]byte(nil), r.Packet(p)...)}
+				if r.HaveID {
+					one.ID += uint16(p)
+				}
+				got = append(got, one)
 			}
 		}
 		if k == 0 {
@@ -97,6 +101,7 @@ func collect(t *testing.T, c transport.Conn, n int) []received {
 			time.Sleep(20 * time.Microsecond)
 		}
 	}
+	c.Release(batch)
 	require.Len(t, got, n)
 	return got
 }

@@ -131,6 +131,12 @@ func (c *Conn) Caps() transport.Caps {
 // SourcePort maps a wanted port to one of the Conn's.
 func (c *Conn) SourcePort(want uint16) uint16 { return c.ports[c.ports.lane(want)] }
 
+// Control calls f with the descriptor of the socket that receives, which stays open
+// meanwhile, for who waits for several: readable means that ReadBatch has
+// something. A call that is to end at Close must see to that itself, since Close
+// waits for it. After Close it returns net.ErrClosed.
+func (c *Conn) Control(f func(fd uintptr)) error { return c.recv.control(f) }
+
 // Info tells what the system granted.
 func (c *Conn) Info() Info {
 	return Info{
