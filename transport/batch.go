@@ -82,6 +82,17 @@ type Tx struct {
 	// ID is the IPv4 identification of a single packet; only with
 	// Caps.FullIPControl, otherwise it is not looked at.
 	ID uint16
+	// Lease is that of the [Frame] at the start of which Data lies, 0 when it
+	// lies in the caller's memory.
+	Lease uint64
+}
+
+// Frame is memory that a [Lender] lends for one packet to be sent.
+type Frame struct {
+	// Buf takes a packet from BTH to ICRC.
+	Buf []byte
+	// Lease is the carrier's own note, never 0.
+	Lease uint64
 }
 
 // Packets returns the number of packets in t.

@@ -56,6 +56,25 @@ type Conn interface {
 	Close() error
 }
 
+// Lender is a Conn that lends memory to build packets in, so that they leave from
+// where they were built. Packets from the caller's own memory are copied, but
+// mean the same. A frame is back with the carrier as soon as WriteBatch has dealt
+// with its packet, sent or not; the one that an error names, and those after it,
+// stay the caller's.
+type Lender interface {
+	Conn
+	// Lane is the lane of a source port, 0 or more and below Lanes. Packets in one
+	// lane keep their order.
+	Lane(srcPort uint16) int
+	Lanes() int
+	// Lend fills frames for packets of one lane and returns how many, which may be
+	// none. Each takes the largest packet of Caps.MTU.
+	Lend(lane int, frames []Frame) int
+	// TakeBack takes frames that will not be sent. Until it has those that were
+	// lent, their memory stays, even after Close.
+	TakeBack(frames []Frame)
+}
+
 // Caps are the capabilities of a Conn.
 type Caps struct {
 	// HeadersVisible: every Rx has ID, Frag and TTL as received (HaveID is set

@@ -33,7 +33,7 @@
 // # Buffers
 //
 // Memory of a Tx belongs to the caller and is only read, until WriteBatch
-// returns. An Rx slot has storage Buf, owned by the caller; the carrier reads
+// returns, unless a [Lender] lent it. An Rx slot has storage Buf, owned by the caller; the carrier reads
 // straight into it and Data is a part of it. A carrier with [Caps.Lends] needs
 // no Buf: Data points into its own memory, lent until the slot is given to
 // ReadBatch or [Conn.Release] again. Either way Data is valid until the slot is

@@ -92,9 +92,7 @@ func (r *receiver) datagram(now mono.Time, rx *transport.Rx) {
 	}
 	for i := range rx.Packets() {
 		b := rx.Packet(i)
-		if !rx.HaveID {
-			h.ID = uint16(i) // the likely one
-		}
+		h.ID = rx.ID + uint16(i) // for trains, and the likely one when it is not known
 		if q, v := r.judge(b, rx); q != nil {
 			r.verified(now, q, v, rx, &h, b)
 		}

@@ -164,6 +164,7 @@ func (n *NIC) release(now mono.Time) {
 	n.svcMu.Unlock()
 	n.rx.mu.Lock()
 	n.rx.send.free()
+	n.conn.Release(n.rx.slots)
 	n.rx.slots = nil
 	n.rx.free()
 	n.rx.mu.Unlock()

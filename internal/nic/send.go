@@ -23,7 +23,7 @@ type sender struct {
 	nic   *NIC
 	batch *wr.Batch
 	stage stage
-	free  func() // of the stage's pages
+	free  func() // of the stage's memory
 
 	todo    []*Queue  // to be drained
 	jobs    []job     // drained, their packets in the stage
@@ -71,7 +71,12 @@ type fetched struct {
 
 func newSender(n *NIC) *sender {
 	s := &sender{nic: n, batch: wr.NewBatch(batchPackets, batchBytes)}
-	s.stage.buf, s.free = buffer(stageBytes)
+	buf, free := buffer(stageBytes)
+	s.stage.buf, s.stage.lent = buf, newFrames(n.conn)
+	s.free = func() {
+		s.stage.lent.free()
+		free()
+	}
 	return s
 }
 

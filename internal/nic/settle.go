@@ -20,6 +20,7 @@ func (s *sender) write() {
 		k, err := s.nic.conn.WriteBatch(s.stage.txs[at:])
 		at += k
 		if err == nil || errors.Is(err, net.ErrClosed) {
+			s.stage.lent.giveBack(s.stage.txs[at:])
 			return
 		}
 		at = s.notSent(at, err)
@@ -40,6 +41,7 @@ func (s *sender) notSent(at int, err error) int {
 		s.nic.log.Debug("packet not sent", "error", err)
 	}
 	s.nic.counters.sendErrors.Add(uint64(s.stage.txs[at].Packets()))
+	s.stage.lent.giveBack(s.stage.txs[at : at+1])
 	return at + 1
 }
 

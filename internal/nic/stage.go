@@ -11,7 +11,8 @@ import (
 // last may be shorter.
 type stage struct {
 	buf   []byte
-	used  int
+	used  int    // of buf; memory of the transport's counts as if it lay here
+	lent  frames // to be used in its stead
 	txs   []transport.Tx
 	meta  []txMeta // of txs, index by index
 	spare []transport.Tx
@@ -66,8 +67,12 @@ func (st *stage) place(q *Queue, r *route, tos uint8, size int) (b []byte, id ui
 		st.open = size == st.seg
 		return b, id
 	}
+	lease := uint64(0)
+	if own, l := st.lent.take(r.srcPort, size); own != nil {
+		b, lease = own, l
+	}
 	st.meta = append(st.meta, txMeta{q: q, route: r, start: st.used})
-	st.txs = append(st.txs, transport.Tx{Data: b, Dst: r.dst, SrcPort: r.srcPort, TOS: tos})
+	st.txs = append(st.txs, transport.Tx{Data: b, Dst: r.dst, SrcPort: r.srcPort, TOS: tos, Lease: lease})
 	st.used += size
 	st.open, st.seg, st.count = st.trains.On(), size, 1
 	return b, 0
@@ -89,10 +94,11 @@ func (st *stage) mark() mark { return mark{st.used, len(st.txs), st.packets} }
 
 // undo takes back the packets placed since m.
 func (st *stage) undo(m mark) {
+	st.lent.giveBack(st.txs[m.txs:])
 	clear(st.txs[m.txs:])
 	clear(st.meta[m.txs:])
 	st.txs, st.meta = st.txs[:m.txs], st.meta[:m.txs]
-	if last := m.txs - 1; last >= 0 { // packets that joined an older train
+	if last := m.txs - 1; last >= 0 && st.txs[last].Lease == 0 { // packets that joined an older train
 		t := &st.txs[last]
 		t.Data = st.buf[st.meta[last].start:m.used]
 		if len(t.Data) <= t.Seg {

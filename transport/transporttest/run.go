@@ -33,6 +33,7 @@ func Run(t *testing.T, open Open) {
 		{"SourcePorts", testSourcePorts},
 		{"Identification", testIdentification},
 		{"Trains", testTrains},
+		{"Lent", testLent},
 		{"BadTx", testBadTx},
 		{"NoWait", testNoWait},
 		{"Wait", testWait},

@@ -36,7 +36,7 @@ type Conn struct {
 	wait   waiters
 }
 
-var _ transport.Conn = (*Conn)(nil)
+var _ transport.Lender = (*Conn)(nil)
 
 // Open takes UDP port 4791 of addr, an address of this host, and puts the program
 // on its link; IPv6 link-local addresses need their zone. The error is a
@@ -168,7 +168,12 @@ func queuesOf(h *netlink.Handle, l *linkState) int {
 // queueFor is the queue by which a packet leaves: one for each source port, so
 // that packets of a queue pair keep their order.
 func (c *Conn) queueFor(t *transport.Tx) *queue {
-	return c.queues[int(c.SourcePort(t.SrcPort))%len(c.queues)]
+	if t.Lease != 0 {
+		if q, _ := c.frame(t.Lease); q != nil {
+			return q
+		}
+	}
+	return c.queues[c.Lane(t.SrcPort)]
 }
 
 // LocalAddr returns the address without zone.

@@ -45,6 +45,7 @@ func (q *queue) write(b []transport.Tx) (n int, err error) {
 		if sent, err = q.packet(t); err != nil {
 			break
 		}
+		q.settled(t)
 		if sent {
 			packets++
 			bytes += uint64(len(t.Data))
@@ -102,13 +103,11 @@ func (q *queue) direct(t *transport.Tx, p *path) (bool, error) {
 	if len(q.waiting) > 0 && q.held[p] > 0 {
 		q.flushWaiting(p)
 	}
-	slot, ok := q.slot()
+	slot, ok := q.fill(t)
 	if !ok {
 		q.counts.txFull.Add(1)
 		return false, nil
 	}
-	at := q.slotAt(slot) + headroom
-	copy(q.mem.buf[at:], t.Data)
 	q.post(tm, slot, len(t.Data), t.ID, q.c.SourcePort(t.SrcPort), t.TOS)
 	return true, nil
 }
@@ -144,23 +143,34 @@ func (q *queue) post(tm *template, slot uint32, n int, id, srcPort uint16, tos u
 	q.flying++
 }
 
-// slot takes a free slot, with room in the send ring for its descriptors. When
-// there is none it has the kernel send, and waits for it a little.
-func (q *queue) slot() (uint32, bool) {
+// ringRoom makes sure that the send ring has room for a frame. When there is none
+// it has the kernel send, and waits for it a little.
+func (q *queue) ringRoom() bool {
 	need := uint32(q.mem.descs())
-	var end time.Time
-	for len(q.free) == 0 || q.rings.tx.room(need) < need {
+	return q.await(func() bool { return q.rings.tx.room(need) >= need })
+}
+
+// await has the kernel send until ready, or for too long.
+func (q *queue) await(ready func() bool) bool {
+	if ready() {
+		return true
+	}
+	for end := time.Now().Add(fullWait); ; time.Sleep(fullStep) {
 		q.kick()
 		q.reap()
-		if len(q.free) > 0 && q.rings.tx.room(need) >= need {
-			break
+		if ready() {
+			return true
 		}
-		if end.IsZero() {
-			end = time.Now().Add(fullWait)
-		} else if time.Now().After(end) {
-			return 0, false
+		if time.Now().After(end) {
+			return false
 		}
-		time.Sleep(fullStep)
+	}
+}
+
+// slot takes a free slot, with room in the send ring for its descriptors.
+func (q *queue) slot() (uint32, bool) {
+	if !q.ringRoom() || !q.await(func() bool { return len(q.free) > 0 }) {
+		return 0, false
 	}
 	last := len(q.free) - 1
 	s := q.free[last]
@@ -234,10 +244,11 @@ func (q *queue) wait(t *transport.Tx, p *path) bool {
 		q.counts.txUnreachable.Add(1)
 		return false
 	}
-	last := len(q.free) - 1
-	slot := q.free[last]
-	q.free = q.free[:last]
-	copy(q.mem.buf[q.slotAt(slot)+headroom:], t.Data)
+	slot, ok := q.fill(t)
+	if !ok {
+		q.counts.txFull.Add(1)
+		return false
+	}
 	q.waiting = append(q.waiting, waiting{p: p, slot: slot, n: len(t.Data), id: t.ID, srcPort: q.c.SourcePort(t.SrcPort), tos: t.TOS})
 	q.held[p]++
 	return true
