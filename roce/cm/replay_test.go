@@ -1,7 +1,6 @@
 package cm_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,6 +66,13 @@ func (r *replay) adapt(recorded, sent cm.Message) {
 	case *cm.DREP:
 		own(&m.LocalID, 0)
 		tid(&m.TID, m.TID)
+	case *cm.SIDRREQ:
+		got := sent.(*cm.SIDRREQ)
+		own(&m.RequestID, got.RequestID)
+		r.tids[m.TID] = got.TID
+		m.TID = got.TID
+	case *cm.SIDRREP:
+		tid(&m.TID, m.TID)
 	}
 }
 
@@ -97,6 +103,14 @@ func (r *replay) feed(p gsi, m cm.Message) {
 	case *cm.DREP:
 		current(&m.RemoteID)
 		tid = &m.TID
+	case *cm.MRA:
+		current(&m.RemoteID)
+		tid = &m.TID
+	case *cm.SIDRREQ:
+		tid = &m.TID
+	case *cm.SIDRREP:
+		current(&m.RequestID)
+		tid = &m.TID
 	}
 	if now, ok := r.tids[*tid]; ok {
 		*tid = now
@@ -116,6 +130,13 @@ func (r *replay) connect(m *cm.REQ) {
 		RetryCount: m.RetryCount, RNRRetry: orNone(m.RNRRetry),
 		ACKTimeout: m.Primary.ACKTimeout,
 	})
+	require.NoError(r.t, err)
+}
+
+func (r *replay) resolve(m *cm.SIDRREQ) {
+	var ip cm.IPHeader
+	require.NoError(r.t, ip.Decode(m.Private[:]))
+	_, err := r.h.Resolve(r.h.w.now, cm.ResolveParams{Peer: ip.Dst, Service: m.Service, SrcPort: ip.SrcPort, PKey: m.PKey})
 	require.NoError(r.t, err)
 }
 
@@ -150,68 +171,13 @@ func (r *replay) act(m cm.Message) {
 		require.NoError(r.t, r.h.Confirm(e.ID, nil))
 	case *cm.DREQ:
 		require.NoError(r.t, r.h.Disconnect(r.h.w.now, r.ours[m.LocalID], nil))
+	case *cm.SIDRREQ:
+		r.resolve(m)
+	case *cm.SIDRREP:
+		e := r.h.happens(cm.EventSIDRRequest)
+		require.NoError(r.t, r.h.AnswerSIDR(r.h.w.now, e.ID, cm.SIDRAnswer{Status: m.Status, QPN: m.QPN, QKey: m.QKey}))
 	case *cm.REJ, *cm.DREP: // the agent's own doing
 	default:
 		r.t.Fatalf("no application sends %v", m.Attribute())
-	}
-}
-
-// Each side of each recorded handshake, played by our agent.
-func TestReplay(t *testing.T) {
-	guids := map[string]uint64{"10.77.0.11": 0x505400fffe770001, "10.77.0.12": 0x505400fffe770002}
-	for name, events := range map[string]map[string][]string{
-		"cm-rping": {
-			"10.77.0.11": {"DISCONNECTED"}, "10.77.0.12": {"ESTABLISHED", "DISCONNECTED"},
-		},
-		"cm-ucmatose": {
-			"10.77.0.11": {"DISCONNECTED"}, "10.77.0.12": {"ESTABLISHED", "DISCONNECTED"},
-		},
-		"cm-reject": {
-			"10.77.0.11": {"REJECTED", "TIMEWAIT_EXIT"}, "10.77.0.12": {},
-		},
-		"tool-ib_send_bw-R": {
-			"10.77.0.11": {"DISCONNECTED", "DISCONNECTED"},
-			"10.77.0.12": {"ESTABLISHED", "ESTABLISHED", "DISCONNECTED", "DISCONNECTED"},
-		},
-		"tool-ib_write_bw-R": {
-			"10.77.0.11": {"DISCONNECTED", "DISCONNECTED"},
-			"10.77.0.12": {"ESTABLISHED", "ESTABLISHED", "DISCONNECTED", "DISCONNECTED"},
-		},
-	} {
-		packets := recording(t, captures+name+".pcap")
-		for side, guid := range guids {
-			t.Run(name+" as "+side, func(t *testing.T) {
-				w := newWorld(t)
-				h := w.host(side, func(c *cm.Config) { c.CAGUID = guid })
-				r := &replay{t, h, map[cm.CommID]cm.CommID{}, map[uint64]uint64{}}
-				if name != "cm-reject" {
-					var req cm.REQ
-					require.NoError(t, req.Decode(packets[0].mad))
-					require.NoError(t, h.Listen(req.Service))
-				}
-				var seen []string
-				for _, p := range packets {
-					m, err := cm.Decode(p.mad)
-					require.NoError(t, err)
-					if p.src == h.addr {
-						r.act(m)
-						r.expect(m)
-					} else {
-						r.feed(p, m)
-					}
-					if !slices.Contains([]cm.Attribute{cm.AttrREQ, cm.AttrREP}, m.Attribute()) {
-						seen = append(seen, kinds(h.TakeEvents(nil))...)
-					}
-				}
-				h.quiet()
-				require.Equal(t, events[side], append([]string{}, seen...))
-				w.wait(1 << 40)
-				h.quiet()
-				for _, e := range h.TakeEvents(nil) {
-					require.Equal(t, cm.EventTimewaitExit, e.Kind)
-				}
-				h.empty()
-			})
-		}
 	}
 }
