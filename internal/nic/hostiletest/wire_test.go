@@ -71,6 +71,7 @@ type packet struct {
 	msn           uint32
 	original      uint64
 	imm, inv      uint32
+	qkey, source  uint32
 	payload       []byte
 	layout        layout
 }
@@ -126,6 +127,8 @@ func parse(b []byte) (p packet, why drops) {
 
 func (p *packet) header(h rune, b []byte) {
 	switch h {
+	case 'D':
+		p.qkey, p.source = be.Uint32(b), be.Uint32(b[4:])&mask24
 	case 'R':
 		p.va, p.rkey, p.length = be.Uint64(b), be.Uint32(b[8:]), be.Uint32(b[12:])
 	case 'T':

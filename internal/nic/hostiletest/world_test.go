@@ -301,6 +301,14 @@ func (w *world) flush() {
 	if len(w.pending) == 0 {
 		return
 	}
+	w.send()
+	w.settle()
+	w.compare()
+	w.steps++
+}
+
+// send sends the batch.
+func (w *world) send() {
 	for i := range w.pending {
 		s := &w.pending[i]
 		tx := transport.Tx{Data: s.b, Dst: w.link.addr(hostNIC), SrcPort: s.port, ID: s.id, TOS: s.tos}
@@ -309,9 +317,6 @@ func (w *world) flush() {
 		w.toNIC++
 	}
 	w.pending = w.pending[:0]
-	w.settle()
-	w.compare()
-	w.steps++
 }
 
 // begin starts a batch.
