@@ -56,6 +56,9 @@ func (s *store) guestRoot(ctx context.Context, tree string) (*archive, error) {
 			return nil, err
 		}
 	}
+	if err := a.addProgram(tree, "bin/ip", "usr/bin/ip"); err != nil {
+		return nil, err
+	}
 	patterns := append([]string{"usr/lib/x86_64-linux-gnu/libibverbs/librxe-*.so"}, guestPrograms...)
 	for _, pattern := range patterns {
 		found, _ := filepath.Glob(filepath.Join(tree, pattern)) // the pattern is well formed

@@ -148,7 +148,9 @@ func (b *Bench) run(ctx context.Context, c *Cell, role Role, capture string, t *
 	}
 	traffic, bad := Inspect(capture)
 	*t = traffic
-	detail = join(detail, traffic.String())
+	if traffic.Packets > 0 {
+		detail = join(detail, traffic.String())
+	}
 	if err == nil {
 		err = bad
 	}

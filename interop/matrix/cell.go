@@ -39,6 +39,9 @@ type Cell struct {
 	// Trains switches trains of ours "on", and expects some where ours sends bulk,
 	// or "off".
 	Trains string
+	// Veth puts both ends of a Verbs cell into a guest, on the two ends of a veth
+	// pair, instead of on the bridge.
+	Veth bool
 
 	// Tool is a pair of programs.
 	Tool *Tool

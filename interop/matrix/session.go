@@ -98,7 +98,8 @@ func Prepare(ctx context.Context, backend lab.Backend, log io.Writer) (*lab.Imag
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+"/", "github.com/gohixl/hixl/cmd/hixl", "github.com/gohixl/hixl/cmd/hixl-bench")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+"/",
+		"github.com/gohixl/hixl/cmd/hixl", "github.com/gohixl/hixl/cmd/hixl-bench", "github.com/gohixl/hixl/interop/cmd/verbs")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building hixl: %w: %s", err, out)
@@ -110,6 +111,7 @@ func Prepare(ctx context.Context, backend lab.Backend, log io.Writer) (*lab.Imag
 const (
 	binary      = "hixl"
 	benchBinary = "hixl-bench"
+	verbsBinary = "verbs"
 )
 
 // Boot boots a lab for the matrix and makes the bench.

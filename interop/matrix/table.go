@@ -226,7 +226,10 @@ func trainCells() []Cell {
 				c := verbsCell("Segmented sends (trains)", words, family)
 				c.Name += ", trains " + mode
 				c.Trains = mode
-				cells = append(cells, c)
+				veth := c
+				veth.Name += ", over veth"
+				veth.Veth = true
+				cells = append(cells, c, veth)
 			}
 		}
 	}

@@ -39,7 +39,10 @@ func (b *Bench) verbs(ctx context.Context, c *Cell, role Role) (string, error) {
 	if b.emulated() && vc.Timeout == verbs.Default.Timeout {
 		vc.Timeout = slowTimeout
 	}
-	if role == None {
+	switch {
+	case c.Veth:
+		return b.verbsOverVeth(ctx, c, vc, role)
+	case role == None:
 		return b.verbsOfGuests(ctx, c, vc)
 	}
 	nic, err := hixl.OpenNIC(hixl.Config{Address: netip.MustParseAddr(hostAddr(vc.Family)), NoTrains: c.Trains == "off"})
@@ -61,13 +64,15 @@ func (b *Bench) verbs(ctx context.Context, c *Cell, role Role) (string, error) {
 	return detail, c.Want.judge(vc, r, role == Client)
 }
 
+// sendsBulk reports whether most bytes come from our end.
+func sendsBulk(vc verbs.Case, role Role) bool { return (vc.Op == "read") == (role == Server) }
+
 // judgeTrains expects trains where ours sends bulk and they are on.
 func (c *Cell) judgeTrains(vc verbs.Case, role Role, trains uint64) error {
-	bulk := (vc.Op == "read") == (role == Server)
 	switch {
 	case c.Trains == "off" && trains > 0:
 		return wrong("%d trains although they are off", trains)
-	case c.Trains == "on" && bulk && trains == 0:
+	case c.Trains == "on" && sendsBulk(vc, role) && trains == 0:
 		return wrong("no trains although they are on")
 	}
 	return nil

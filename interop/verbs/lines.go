@@ -13,6 +13,10 @@ import (
 	"github.com/gohixl/hixl"
 )
 
+// SentFormat is the line in which our end as a program says what its NIC sent:
+// packets, and trains of them.
+const SentFormat = "sent packets=%d trains=%d"
+
 // Port is the TCP port of the exchange.
 const Port = "7801"
 

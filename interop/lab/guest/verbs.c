@@ -255,20 +255,30 @@ static void slots(FILE *f)
 
 /* --- verbs ------------------------------------------------------------------ */
 
+/* Opens the device whose address is that of the TCP connection here. */
 static void open_device(void)
 {
 	struct ibv_device **list = ibv_get_device_list(0);
+	struct sockaddr_in6 here;
+	struct in6_addr want = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+	socklen_t room = sizeof here;
 
-	if (!list || !*list || !(device = ibv_open_device(*list)))
-		fail("no RDMA device");
-	for (gid_index = 0;; gid_index++) {
-		if (ibv_query_gid(device, 1, gid_index, &me.gid))
-			fail("no GID of family %ld", c.family);
-		bool mapped = !memcmp(me.gid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
-		bool local = me.gid.raw[0] == 0xfe;
-		if (!local && mapped == (c.family == 4))
-			return;
+	if (getsockname(fileno(to), (struct sockaddr *)&here, &room))
+		fail("getsockname");
+	if (here.sin6_family == AF_INET6)
+		want = here.sin6_addr;
+	else
+		memcpy(&want.s6_addr[12], &((struct sockaddr_in *)&here)->sin_addr, 4);
+	for (; list && *list; list++) {
+		if (!(device = ibv_open_device(*list)))
+			fail("opening an RDMA device");
+		for (gid_index = 0; !ibv_query_gid(device, 1, gid_index, &me.gid); gid_index++)
+			if (!memcmp(&me.gid, &want, sizeof want))
+				return;
+		ibv_close_device(device);
 	}
+	errno = 0;
+	fail("no RDMA device has the address of the connection");
 }
 
 static int rights(void)
