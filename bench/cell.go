@@ -66,6 +66,20 @@ func (c cell) layout(region int) (layout, error) {
 	return newLayout(region, c.Size, c.QPs)
 }
 
+// walks is how many bytes the cell's messages walk through in a region.
+func (c cell) walks(region int) int {
+	switch l, err := c.layout(region); {
+	case err != nil:
+		return 0
+	case c.Op == OpCAS:
+		return slotAlign * c.QPs
+	case c.Op == OpFAA:
+		return slotAlign
+	default:
+		return l.used()
+	}
+}
+
 // group is the number of messages posted at once, the last of them signaled.
 func (c cell) group() int { return max(1, c.Depth/4) }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -27,28 +26,6 @@ const (
 	// DefaultPort is the control port of a remote peer.
 	DefaultPort = 18515
 )
-
-// Baseline is something else that moves the same sizes in the same run.
-type Baseline string
-
-// The baselines.
-const (
-	// BaselineTCP is Go's net over one TCP connection between the same processes.
-	BaselineTCP Baseline = "tcp"
-	// BaselineMemcpy is a copy between two buffers of one process.
-	BaselineMemcpy Baseline = "memcpy"
-)
-
-func parseBaseline(s string) (Baseline, error) {
-	switch b := Baseline(s); b {
-	case BaselineTCP, BaselineMemcpy:
-		return b, nil
-	}
-	return "", &FlagError{
-		Flag: "baseline", Given: strconv.Quote(s), Allowed: "tcp, memcpy, or none alone",
-		Do: "give one or several separated by commas",
-	}
-}
 
 // Faults are the probabilities, 0 to [MaxFault], with which each packet that a
 // NIC sends is lost, kept back behind later ones, doubled or damaged. They are
@@ -98,10 +75,13 @@ type Config struct {
 	Duration time.Duration
 	// Rounds is how often each cell and baseline is measured, 1..1000. 0: 3.
 	Rounds int
-	// Baselines run in every round; nil: tcp and memcpy, empty: none.
+	// Baselines run in every round; nil: tcp and memcpy, empty: none. One that
+	// cannot run here is left out, and the report says why.
 	Baselines []Baseline
-	// Region is the length of source and destination in bytes. 0: 16 MiB, more
-	// when a message needs it.
+	// Region is the length in bytes of the source and of the destination through
+	// which messages walk, ours as well as those of the baselines tcp, shm and
+	// memcpy. 0: 16 MiB, more when a message needs it. Atomics stay on their counters,
+	// and foreign programs in buffers of one message; results say what they walked.
 	Region int
 	// Seed drives pattern and faults. 0: a random one, which the report names.
 	Seed uint64
@@ -121,6 +101,8 @@ type Config struct {
 	// Note, if not nil, hears what a person who waits wants to know: that the peer
 	// serves somebody else, for one.
 	Note func(string)
+
+	missing []Missing // baselines asked for that cannot run
 }
 
 // withDefaults fills what is not set.

@@ -25,6 +25,13 @@ type mover interface {
 	close(ctx context.Context) error
 }
 
+// walking is a mover that can say how many bytes its messages walk
+// through.
+type walking interface{ walks() int }
+
+// warming is a mover that warms up by itself in each timed part.
+type warming interface{ warms() bool }
+
 // contender is a mover at one size, measured once a round.
 type contender struct {
 	mover
@@ -35,6 +42,14 @@ type contender struct {
 	budget budget
 	series *series
 	ready  bool
+	// failed is why a foreign program is left out from now on.
+	failed error
+}
+
+// foreign reports whether another program is measured.
+func (c *contender) foreign() bool {
+	_, ok := c.mover.(*foreignMover)
+	return ok
 }
 
 // round measures and verifies the contender once.
@@ -89,8 +104,10 @@ func (c *contender) timed(ctx context.Context, h histogram) (x sample, spent usa
 	if err != nil {
 		return x, spent, err
 	}
-	if _, _, err := c.stream(ctx, b.warm, 1); err != nil {
-		return x, spent, err
+	if w, ok := c.mover.(warming); !ok || !w.warms() {
+		if _, _, err := c.stream(ctx, b.warm, 1); err != nil {
+			return x, spent, err
+		}
 	}
 	before, err := c.usage(ctx)
 	if err != nil {

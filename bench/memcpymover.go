@@ -42,4 +42,6 @@ func (m *memcpyMover) verify(_ context.Context, key uint64) error {
 	return onSide(requesterSide, m.lay.verify(m.ep.dst.Bytes(), key, []span{{From: m.first, To: m.walk.n}}))
 }
 
+func (m *memcpyMover) walks() int { return m.lay.used() }
+
 func (m *memcpyMover) close(context.Context) error { return nil }

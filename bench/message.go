@@ -3,7 +3,7 @@ package bench
 import "net/netip"
 
 // protocolVersion changes when control messages do; both ends must agree.
-const protocolVersion = 2
+const protocolVersion = 3
 
 // verb is what a request asks for.
 type verb string
@@ -19,6 +19,12 @@ const (
 	doTCPTake verb = "tcp-take" // wait until messages have arrived
 	doTCPEcho verb = "tcp-echo" // answer messages from now on, or stop to
 	doTCPDone verb = "tcp-done" // verify what arrived
+
+	doShmOpen  verb = "shm-open"  // map the ring of the shm baseline
+	doShmStart verb = "shm-start" // take messages until the ring ends
+	doShmTake  verb = "shm-take"  // wait until it has ended
+	doShmDone  verb = "shm-done"  // verify what arrived
+	doShmClose verb = "shm-close" // unmap the ring
 )
 
 // request is one question of the requester's side. The fields that its verb
@@ -28,13 +34,14 @@ type request struct {
 	Hello *hello    `json:"hello,omitempty"`
 	Open  *openCell `json:"open,omitempty"`
 	TCP   *tcpSpec  `json:"tcp,omitempty"`
+	Shm   *shmSpec  `json:"shm,omitempty"`
 	// Cell is a cell's ID, of an opened one.
 	Cell int `json:"cell,omitempty"`
 	// Prepare is what a round needs in the peer's memory.
 	Prepare *preparation `json:"prepare,omitempty"`
 	// Spans are the messages sent in this round, one a lane.
 	Spans []span `json:"spans,omitempty"`
-	// Count is the messages of the TCP baseline since it was opened.
+	// Count is the messages of a baseline since it was opened.
 	Count uint64 `json:"count,omitempty"`
 }
 
@@ -84,6 +91,14 @@ type tcpSpec struct {
 	Size int `json:"size"`
 	// Echo answers each message with a short one, for latency.
 	Echo bool `json:"echo,omitempty"`
+}
+
+// shmSpec describes the shm baseline of one size.
+type shmSpec struct {
+	Size int `json:"size"`
+	// PID and FD name the ring's memory, of a process on the same machine.
+	PID int `json:"pid,omitempty"`
+	FD  int `json:"fd,omitempty"`
 }
 
 // response answers one request.

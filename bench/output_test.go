@@ -22,7 +22,7 @@ func goldenReport() *Report {
 	r.Config.Local, r.Config.Peer, r.Config.Mode = "127.0.0.1", "127.0.0.2", modeProcesses
 	r.Config.TCP = "Go net, TCP_CONGESTION=cubic"
 	r.Results = []Result{
-		{Op: OpWrite, Size: 64, QPs: 1, Depth: 64, GBPerS: 0.0213, MsgsPerS: 333000, LatencyUS: Latency{9.5, 30, 101.25}, CPUPerGB: 83.5, Retransmits: 3, Causes: Causes{RNRNAKs: 1, SeqNAKs: 2, Timeouts: 4, RxOverflow: 5}, Verified: true},
+		{Op: OpWrite, Size: 64, QPs: 1, Depth: 64, Walks: 16 << 20, GBPerS: 0.0213, MsgsPerS: 333000, LatencyUS: Latency{9.5, 30, 101.25}, CPUPerGB: 83.5, Retransmits: 3, Causes: Causes{RNRNAKs: 1, SeqNAKs: 2, Timeouts: 4, RxOverflow: 5}, Verified: true},
 		{Op: OpWrite, Size: 1 << 20, QPs: 1, Depth: 8, GBPerS: 1.5, MsgsPerS: 1430.5, LatencyUS: Latency{700, 1200.5, 4000}, CPUPerGB: 1.1, Verified: true},
 		{Op: OpCAS, Size: 8, QPs: 1, Depth: 64, GBPerS: 0.0012, MsgsPerS: 150000, LatencyUS: Latency{11, 40, 200}, CPUPerGB: 900, Verified: true},
 	}
@@ -36,6 +36,7 @@ func goldenReport() *Report {
 		{Op: OpWrite, Size: 1 << 20, Against: BaselineTCP, Median: 0.3, Min: 0.25, Max: 0.31, Rounds: 3},
 		{Op: OpWrite, Size: 1 << 20, Against: BaselineMemcpy, Median: 0.15, Min: 0.14, Max: 0.16, Rounds: 3},
 	}
+	r.Missing = []Missing{{BaselineUCX, "not installed: package ucx-utils"}}
 	return r
 }
 
@@ -85,12 +86,12 @@ func TestJSONShape(t *testing.T) {
 	for _, k := range []string{"config", "results", "baselines", "ratios"} {
 		require.Contains(t, m, k)
 	}
-	require.Len(t, m, 4)
+	require.Len(t, m, 5, "and what is missing")
 	result := m["results"].([]any)[0].(map[string]any)
-	for _, k := range []string{"op", "size", "qps", "depth", "gb_per_s", "msgs_per_s", "lat_us", "cpu_s_per_gb", "retransmits", "verified", "rnr_naks", "seq_naks", "timeouts", "rx_overflow"} {
+	for _, k := range []string{"op", "size", "qps", "depth", "gb_per_s", "msgs_per_s", "lat_us", "cpu_s_per_gb", "retransmits", "verified", "walks", "rnr_naks", "seq_naks", "timeouts", "rx_overflow"} {
 		require.Contains(t, result, k)
 	}
-	require.Len(t, result, 14)
+	require.Len(t, result, 15)
 	require.Len(t, result["lat_us"], 3)
 	ratio := m["ratios"].([]any)[0].(map[string]any)
 	for _, k := range []string{"op", "size", "against", "median", "min", "max", "rounds"} {

@@ -17,6 +17,9 @@ type peer struct {
 	qps   int // open in all cells
 	tally tally
 	tcp   map[int]*tcpReceiver // by size
+	shm   map[int]*shmReceiver // by size
+	// trusted: the requester is the process that started this one, or the same.
+	trusted bool
 }
 
 // peerCell is an open cell.
@@ -26,17 +29,19 @@ type peerCell struct {
 }
 
 // ServePeer does what the requester at the other end of in and out asks for,
-// until in ends or ctx does. local is the RoCE address to open when the
+// until in ends or ctx does. The requester is trusted to share memory; see
+// [Listen] for others. local is the RoCE address to open when the
 // requester does not name one. A run's failures are reported to the requester;
 // the error is about the control connection.
 func ServePeer(ctx context.Context, in io.Reader, out io.Writer, local netip.Addr) error {
 	p := newPeer(local)
+	p.trusted = true
 	defer p.close()
 	return p.serve(ctx, newWire(in, out))
 }
 
 func newPeer(local netip.Addr) *peer {
-	return &peer{addr: local, cells: map[int]*peerCell{}, tcp: map[int]*tcpReceiver{}}
+	return &peer{addr: local, cells: map[int]*peerCell{}, tcp: map[int]*tcpReceiver{}, shm: map[int]*shmReceiver{}}
 }
 
 func (p *peer) serve(ctx context.Context, w *wire) error {
@@ -85,6 +90,8 @@ var handlers = map[verb]func(*peer, context.Context, *request, *response) error{
 	doHello: (*peer).hello, doOpen: (*peer).open, doPrepare: (*peer).prepare, doUsage: (*peer).usage,
 	doFinish: (*peer).finish, doClose: (*peer).closeCell,
 	doTCPOpen: (*peer).tcpOpen, doTCPTake: (*peer).tcpTake, doTCPEcho: (*peer).tcpEcho, doTCPDone: (*peer).tcpDone,
+	doShmOpen: (*peer).shmOpen, doShmStart: (*peer).shmStart, doShmTake: (*peer).shmTake, doShmDone: (*peer).shmDone,
+	doShmClose: (*peer).shmClose,
 }
 
 func (p *peer) hello(_ context.Context, req *request, resp *response) error {
@@ -251,6 +258,9 @@ func (c *peerCell) close() error {
 
 func (p *peer) close() {
 	for _, r := range p.tcp {
+		r.close()
+	}
+	for _, r := range p.shm {
 		r.close()
 	}
 	for _, c := range p.cells {

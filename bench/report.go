@@ -12,6 +12,8 @@ type Report struct {
 	Results   []Result         `json:"results"`
 	Baselines []BaselineResult `json:"baselines"`
 	Ratios    []Ratio          `json:"ratios"`
+	// Missing are the baselines asked for that could not run.
+	Missing []Missing `json:"missing,omitempty"`
 	// Interrupted: the run was ended before its time. What is here was measured and
 	// verified, in fewer rounds than asked for, and the rest is missing.
 	Interrupted bool `json:"interrupted,omitempty"`
@@ -36,6 +38,8 @@ type ReportConfig struct {
 	Mode  string `json:"mode"`
 	// TCP says how the baseline's connection was set up.
 	TCP string `json:"tcp,omitempty"`
+	// ForeignTCP is the congestion control that foreign programs' connections use.
+	ForeignTCP string `json:"foreign_tcp,omitempty"`
 	// LatencyIs says what lat_us counts.
 	LatencyIs string `json:"latency_is"`
 }
@@ -49,7 +53,7 @@ const (
 
 // newReport returns a report of nothing yet.
 func newReport(c Config) *Report {
-	return &Report{Config: reportConfig(c), Results: []Result{}, Baselines: []BaselineResult{}, Ratios: []Ratio{}}
+	return &Report{Config: reportConfig(c), Results: []Result{}, Baselines: []BaselineResult{}, Ratios: []Ratio{}, Missing: c.missing}
 }
 
 // latencyIs explains lat_us in every report.
@@ -66,11 +70,13 @@ func reportConfig(c Config) ReportConfig {
 // Result is one cell. Rates are the median of the rounds, the latencies those
 // of all rounds together; CPU and retransmissions are of both sides.
 type Result struct {
-	Op          Op      `json:"op"`
-	Size        int     `json:"size"`
-	QPs         int     `json:"qps"`
-	Depth       int     `json:"depth"`
-	MTU         int     `json:"mtu,omitempty"`
+	Op    Op  `json:"op"`
+	Size  int `json:"size"`
+	QPs   int `json:"qps"`
+	Depth int `json:"depth"`
+	MTU   int `json:"mtu,omitempty"`
+	// Walks is how many bytes of source and of destination messages walk through.
+	Walks       int     `json:"walks"`
 	GBPerS      float64 `json:"gb_per_s"`
 	MsgsPerS    float64 `json:"msgs_per_s"`
 	LatencyUS   Latency `json:"lat_us"`
@@ -84,9 +90,12 @@ type Result struct {
 type BaselineResult struct {
 	Name     Baseline `json:"name"`
 	Size     int      `json:"size"`
+	Walks    int      `json:"walks"`
 	GBPerS   float64  `json:"gb_per_s"`
 	CPUPerGB float64  `json:"cpu_s_per_gb"`
-	// LatencyUS is, for TCP, the time of a message and an 8-byte answer.
+	// LatencyUS is there and back: for tcp, the time of a message and an 8-byte
+	// answer; for foreign programs twice what they call a message's latency, with
+	// p50 alone.
 	LatencyUS *Latency `json:"lat_us,omitempty"`
 }
 

@@ -32,6 +32,7 @@ func Run(ctx context.Context, cfg Config, p Progress) (rep *Report, err error) {
 	if p == nil {
 		p = quiet{}
 	}
+	cfg.Baselines, cfg.missing = cfg.present()
 	s, running, err := startSession(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -114,12 +115,7 @@ func (p *plan) addBaseline(b Baseline, size int) {
 	// Numbered below zero, so that no cell shares the pattern.
 	c := &contender{name: string(b), size: size, id: -1 - len(p.base), seed: p.cfg.Seed, series: newSeries()}
 	c.budget = p.cfg.budget(cell{Size: size, Depth: 1})
-	switch b {
-	case BaselineTCP:
-		c.mover = &tcpMover{s: p.s, size: size}
-	case BaselineMemcpy:
-		c.mover = &memcpyMover{ep: p.s.ep, size: size}
-	}
+	c.mover = b.kind().open(p.s, size)
 	p.base[key] = c
 	p.order = append(p.order, c)
 }
@@ -130,7 +126,14 @@ func (p *plan) run(ctx context.Context, pr Progress) error {
 	for n := range p.cfg.Rounds {
 		for _, c := range p.order {
 			pr.Step(c.name + " " + formatSize(c.size))
+			if c.failed != nil {
+				continue
+			}
 			if err := c.round(ctx, n); err != nil {
+				if c.foreign() && ctx.Err() == nil { // the rest of the run is as good without it
+					c.failed = err
+					continue
+				}
 				return p.s.why(ctx, err)
 			}
 			if !p.keep {
@@ -164,10 +167,16 @@ func (p *plan) report() *Report {
 	}
 	for _, b := range p.cfg.Baselines {
 		for _, c := range p.order {
+			if p.base[baseKey{b, c.size}] == c && c.failed != nil {
+				r.Missing = append(r.Missing, Missing{b, "failed: " + c.failed.Error()})
+			}
 			if p.base[baseKey{b, c.size}] == c && c.measured() {
 				r.Baselines = append(r.Baselines, c.baseline(b))
-				if t, ok := c.mover.(*tcpMover); ok {
-					r.Config.TCP = t.detail
+				switch m := c.mover.(type) {
+				case *tcpMover:
+					r.Config.TCP = m.detail
+				case *foreignMover:
+					r.Config.ForeignTCP = p.s.nets.net.congestion
 				}
 			}
 		}
@@ -183,6 +192,7 @@ func (p *plan) report() *Report {
 // result shows the MTU only when the run has several.
 func (p *plan) result(c *contender, ce cell) Result {
 	r := c.series.result(ce)
+	r.Walks = ce.walks(p.cfg.Region)
 	if len(p.cfg.MTUs) > 1 {
 		r.MTU = ce.MTU
 	}
@@ -207,8 +217,14 @@ func (p *plan) ratio(c *contender, ce cell, against Baseline) Ratio {
 
 func (c *contender) baseline(b Baseline) BaselineResult {
 	r := BaselineResult{Name: b, Size: c.size, GBPerS: median(c.series.gb()), CPUPerGB: c.series.cpuPerGB()}
-	if b == BaselineTCP {
+	if w, ok := c.mover.(walking); ok {
+		r.Walks = w.walks()
+	}
+	if c.series.hist.h.TotalCount() > 0 {
 		l := c.series.hist.latency()
+		if b.kind().program != nil { // each run tells one figure
+			l.P99, l.P999 = 0, 0
+		}
 		r.LatencyUS = &l
 	}
 	return r

@@ -21,6 +21,7 @@ type session struct {
 	local netip.Addr
 	// stop ends the peer, whatever runs it.
 	stop func()
+	nets isolation
 }
 
 // startSession starts or reaches the peer and opens both NICs. The context that
@@ -168,6 +169,7 @@ func (s *session) close() error {
 	if s.ep != nil {
 		err = s.ep.close()
 	}
+	s.nets.close()
 	s.stop()
 	return err
 }

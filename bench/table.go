@@ -49,7 +49,28 @@ func (r *Report) legend() string {
 	if r.Config.TCP != "" {
 		s += "tcp: " + r.Config.TCP + "; its latency is a message and an 8-byte answer.\n"
 	}
-	return s + r.causes() + "Every byte that arrived was verified.\n"
+	return s + r.abouts() + r.causes() + "Every byte that arrived was verified.\n"
+}
+
+// abouts explains the baselines that need it, and those that are missing.
+func (r *Report) abouts() (s string) {
+	foreign := ""
+	for _, b := range r.Config.Baselines {
+		if k := b.kind(); k != nil && k.about != "" {
+			s += fmt.Sprintf("%s: %s.\n", b, k.about)
+			if k.program != nil {
+				foreign = r.Config.ForeignTCP
+			}
+		}
+	}
+	if foreign != "" {
+		s += "Foreign programs run in a network namespace with loopback alone, TCP congestion control " + foreign +
+			"; their latency is there and back, twice what they print; their cpu includes starting.\n"
+	}
+	for _, m := range r.Missing {
+		s += fmt.Sprintf("%s: %s.\n", m.Name, m.Why)
+	}
+	return s
 }
 
 // causes says why packets were sent again, and what to do about what can be
@@ -128,6 +149,9 @@ func (r *Report) resultRow(x *Result, several bool) []string {
 func (l *Latency) cells() []string {
 	if l == nil {
 		return []string{"", "", ""}
+	}
+	if l.P99 == 0 {
+		return []string{digits(l.P50), "", ""}
 	}
 	return []string{digits(l.P50), digits(l.P99), digits(l.P999)}
 }

@@ -13,6 +13,10 @@ import (
 // an acknowledgement is to a WRITE.
 const echoSize = 8
 
+// wantedCongestion is the congestion control asked for: the machine's default
+// may be bbr, whose pacing costs loopback TCP a third.
+const wantedCongestion = "cubic"
+
 // tuneTCP prepares a connection of the baseline and says how. Buffers are left to
 // the kernel: setting them turns its tuning off, which cost up to a fifth.
 func tuneTCP(c *net.TCPConn) (detail string, err error) {

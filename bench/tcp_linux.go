@@ -6,10 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wantedCongestion is the congestion control asked for: the machine's default
-// may be bbr, whose pacing costs loopback TCP a third.
-const wantedCongestion = "cubic"
-
 // setCongestion asks for cubic and returns what the socket uses.
 func setCongestion(c *net.TCPConn) string {
 	raw, err := c.SyscallConn()

@@ -87,6 +87,8 @@ func (t *tcpMover) verify(ctx context.Context, key uint64) error {
 	return onSide(responderSide, err)
 }
 
+func (t *tcpMover) walks() int { return t.send.lay.used() }
+
 func (t *tcpMover) close(context.Context) error {
 	return t.send.conn.Close()
 }

@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+// foreignMover runs a program for each timed part. It verifies nothing: the
+// bytes are the program's own.
+type foreignMover struct {
+	nets    *isolation
+	program *program
+	size    int
+	cpu     time.Duration // of all runs so far
+	// Messages a second seen last, 0 before.
+	rate, latencyRate float64
+	last              figures
+}
+
+func (m *foreignMover) open(context.Context) error            { return nil }
+func (m *foreignMover) prepare(context.Context, uint64) error { return nil }
+func (m *foreignMover) verify(context.Context, uint64) error  { return nil }
+func (m *foreignMover) close(context.Context) error           { return nil }
+
+// warms says that the program warms up by itself.
+func (m *foreignMover) warms() bool { return true }
+
+func (m *foreignMover) walks() int { return m.size }
+
+// Limits of a run, in messages, and how many go first to learn the rate.
+const (
+	minForeign   = 20
+	maxForeign   = 20_000_000
+	firstForeign = 200
+	firstBytes   = 64 << 20
+)
+
+// messages is how many take about d at a rate of messages a second; at an unknown
+// one, few.
+func (m *foreignMover) messages(d time.Duration, rate float64) uint64 {
+	if rate == 0 {
+		return uint64(max(minForeign, min(firstForeign, firstBytes/m.size)))
+	}
+	return uint64(max(minForeign, min(maxForeign, rate*d.Seconds())))
+}
+
+func (m *foreignMover) stream(ctx context.Context, d time.Duration, _ uint64) (uint64, time.Duration, error) {
+	f, err := m.timed(ctx, m.program.client, d, &m.rate)
+	m.last = f
+	return f.messages, f.elapsed, err
+}
+
+// pingPong records one latency, there and back: all that programs tell.
+func (m *foreignMover) pingPong(ctx context.Context, d time.Duration, _ uint64, h histogram) error {
+	f, p := m.last, m.program
+	if p.latency != nil {
+		var err error
+		if f, err = m.timed(ctx, p.latency, d, &m.latencyRate); err != nil {
+			return err
+		}
+	}
+	if f.oneWay > 0 {
+		h.add(2 * f.oneWay)
+	}
+	return nil
+}
+
+func (m *foreignMover) usage(context.Context) (usage, error) { return usage{CPU: m.cpu}, nil }
+
+// timed runs the program for about d. The first time it learns the rate before.
+func (m *foreignMover) timed(ctx context.Context, client func(int, uint64) []string, d time.Duration, rate *float64) (f figures, err error) {
+	for first := *rate == 0; ; first = false {
+		if f, err = m.run(ctx, client, m.messages(d, *rate)); err != nil {
+			return f, err
+		}
+		*rate = per(float64(f.messages), f.elapsed.Seconds())
+		if !first {
+			return f, nil
+		}
+	}
+}
+
+// run runs server and client once, for n messages.
+func (m *foreignMover) run(ctx context.Context, client func(int, uint64) []string, n uint64) (figures, error) {
+	net, err := m.nets.open()
+	if err != nil {
+		return figures{}, err
+	}
+	out, cpu, err := net.run(ctx, append(os.Environ(), m.program.env...), m.program.file, m.program.server(m.size, n), client(m.size, n))
+	m.cpu += cpu
+	if err != nil {
+		return figures{}, fmt.Errorf("%s: %w", m.program.file, err)
+	}
+	return m.program.parse(out, m.size, n)
+}
+
+// isolation makes the network namespace of a session's foreign programs when
+// the first of them runs.
+type isolation struct{ net *ownNet }
+
+func (i *isolation) open() (_ *ownNet, err error) {
+	if i.net == nil {
+		i.net, err = openOwnNet()
+	}
+	return i.net, err
+}
+
+func (i *isolation) close() {
+	if i.net != nil {
+		i.net.close()
+	}
+}
