@@ -33,11 +33,12 @@ type Bench struct {
 	// Keep keeps the captures of cells that passed.
 	Keep bool
 
-	captures []string        // not yet seen by tshark
+	captures []string        // not yet seen by hixl dump and tshark
 	keep     map[string]bool // those of cells that failed
 	packets  int             // in captures
+	dumped   Counts
 	decoded  tshark.Result
-	failed   error                     // of tshark
+	failed   error                     // of hixl dump and tshark
 	serving  map[string]*agent.Process // verbs tools, by guest
 }
 
@@ -163,10 +164,8 @@ func (b *Bench) run(ctx context.Context, c *Cell, role Role, capture string, t *
 	if err == nil && counts.Overflow > 0 {
 		err = wrong("the bridge overflowed: %v", counts)
 	}
-	if bad == nil {
-		b.captures = append(b.captures, capture)
-		b.packets += traffic.Packets
-	}
+	b.captures = append(b.captures, capture)
+	b.packets += traffic.Packets
 	if err != nil {
 		b.keep[capture] = true
 	}

@@ -15,11 +15,20 @@ import (
 	"github.com/gohixl/hixl/interop/lab"
 )
 
+// The report's files.
+const (
+	jsonFile = "report.json"
+	textFile = "INTEROP.md"
+)
+
 // Report is a run of the matrix.
 type Report struct {
 	Image    *lab.Image
 	Commit   string // of what was tested
 	Host     string // kernel of the machine
+	Tshark   string // version
+	Dump     Counts // what hixl dump counted
+	Decoded  int    // packets that tshark decoded alike
 	Date     time.Time
 	Outcomes []Outcome
 }
@@ -52,10 +61,10 @@ func (r *Report) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "report.json"), append(b, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, jsonFile), append(b, '\n'), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "INTEROP.md"), r.markdown(), 0o644)
+	return os.WriteFile(filepath.Join(dir, textFile), r.markdown(), 0o644)
 }
 
 // markdown is the report for people.
@@ -72,7 +81,9 @@ func (r *Report) markdown() []byte {
 		packets += o.traffic.Packets
 		resent += o.traffic.Resent
 	}
-	fmt.Fprintf(&b, "- Packets on the bridge: %d, every one with a right ICRC; %d of them sent again\n", packets, resent)
+	fmt.Fprintf(&b, "- RoCE packets on the bridge: %d, of which %d were sent again\n", packets, resent)
+	fmt.Fprintf(&b, "- `hixl dump` of all of them: %v\n", r.Dump)
+	fmt.Fprintf(&b, "- tshark %s of all of them: %d packets in which it sees the same fields\n", r.Tshark, r.Decoded)
 	fmt.Fprintf(&b, "\nNot tried:\n\n")
 	for _, n := range notTried {
 		fmt.Fprintf(&b, "- %s\n", n)

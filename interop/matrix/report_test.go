@@ -18,7 +18,7 @@ func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	r := &Report{
 		Image:  &lab.Image{Backend: lab.UML, Release: "6.1.1", Packages: map[string]string{"perftest": "4.5"}},
-		Commit: "abc", Host: "6.2", Date: time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC),
+		Commit: "abc", Host: "6.2", Tshark: "4.0.17", Decoded: 10, Dump: Counts{10, 10, 9, 1, 0}, Date: time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC),
 		Outcomes: []Outcome{
 			{Case: "one", Role: Client, Peer: "rxe", Status: Pass, Detail: "fine", group: "First", traffic: Traffic{Packets: 10, Resent: 2}},
 			{Case: "one", Role: Server, Peer: "rxe", Status: Fail, Detail: "a | b", group: "First"},
@@ -38,7 +38,7 @@ func TestReport(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, "INTEROP.md"))
 	require.NoError(t, err)
 	for _, want := range []string{
-		"3 cells ran, 1 failed", "Date: 2026-03-04", "commit abc", "Linux 6.1.1", "perftest 4.5", "## First", "## Second", "perftest's `-R` over IPv6",
+		"3 cells ran, 1 failed", "Date: 2026-03-04", "commit abc", "Linux 6.1.1", "perftest 4.5", "10 RoCE packets, 9 with a right ICRC, 1 with a wrong one, 0 malformed", "tshark 4.0.17 of all of them: 10 packets", "## First", "## Second", "perftest's `-R` over IPv6",
 		"| one | pass | fail |  | client: 2 of 10 packets sent again server: a / b |", "| two |  |  | pass |  |",
 	} {
 		require.Contains(t, string(text), want)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gohixl/hixl/interop/lab"
+	"github.com/gohixl/hixl/interop/tshark"
 )
 
 // Selection says which cells to run.
@@ -54,17 +55,27 @@ func (b *Bench) RunAll(ctx context.Context, cells []Cell, s Selection, tell func
 	}
 	o := b.decodeRest(ctx)
 	r.Outcomes = append(r.Outcomes, o)
+	r.Dump, r.Decoded, r.Tshark = b.dumped, b.decoded.Packets, tshark.Version(ctx)
 	tell(o)
 	return r
 }
 
-// commit names what is tested.
+// commit names what is tested. That the report was written anew changes nothing
+// that is.
 func commit(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=10").Output()
+	git := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(ctx, "git", args...).Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	hash, err := git("rev-parse", "--short=10", "HEAD")
 	if err != nil {
 		return "unknown"
 	}
-	return strings.TrimSpace(string(out))
+	changed, err := git("status", "--porcelain", "--", ":/", ":(exclude,top)interop/"+jsonFile, ":(exclude,top)interop/"+textFile)
+	if err != nil || changed != "" {
+		hash += "-dirty"
+	}
+	return hash
 }
 
 func hostRelease() string {

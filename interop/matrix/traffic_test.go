@@ -38,3 +38,20 @@ func TestInspectFindsDamage(t *testing.T) {
 	require.ErrorIs(t, err, ErrWrong)
 	require.ErrorContains(t, err, "wrong ICRC")
 }
+
+func TestCounts(t *testing.T) {
+	c, err := parseCounts("packets=6 roce=6 icrc_ok=6 icrc_bad=0 malformed=0")
+	require.NoError(t, err)
+	require.Equal(t, Counts{6, 6, 6, 0, 0}, c)
+	require.True(t, c.fine())
+	for _, line := range []string{"packets=6 roce=6 icrc_ok=5 icrc_bad=1 malformed=0", "packets=6 roce=5 icrc_ok=5 icrc_bad=0 malformed=1", "packets=6 roce=5 icrc_ok=5 icrc_bad=0 malformed=0"} {
+		c.add(c)
+		d, err := parseCounts(line)
+		require.NoError(t, err)
+		require.False(t, d.fine(), line)
+		c.add(d)
+		require.False(t, c.fine(), line)
+	}
+	_, err = parseCounts("no such file")
+	require.ErrorIs(t, err, ErrWrong)
+}

@@ -30,6 +30,17 @@ type Result struct {
 // ErrTshark is what not being able to compare unwraps to.
 var ErrTshark = errors.New("tshark")
 
+// Version is the program's, or "unknown".
+func Version(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "tshark", "--version").Output()
+	line, _, _ := strings.Cut(string(out), "\n") // TShark (Wireshark) 4.0.17 (...).
+	words := strings.Fields(line)
+	if err != nil || len(words) < 3 {
+		return "unknown"
+	}
+	return strings.TrimSuffix(words[2], ".")
+}
+
 // Compare reads capture files in the pcap format of Ethernet frames with RoCEv2
 // packets, all written on this machine, as one.
 func Compare(ctx context.Context, paths ...string) (Result, error) {
