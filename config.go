@@ -20,7 +20,8 @@ type Config struct {
 	// Address is a local address; IPv6 link-local ones need their zone. The zero
 	// value is 127.0.0.1. Not with Transport.
 	Address netip.Addr
-	// UDP sets up the sockets on Address. Not with Transport.
+	// UDP sets up the sockets on Address: how many receive (Shards), how large their
+	// buffers are. Not with Transport.
 	UDP udp.Config
 	// Transport carries the packets instead of sockets on Address. The NIC closes
 	// it; when OpenNIC fails, it is the caller's to close, which may be the second

@@ -85,8 +85,7 @@ func (n *NIC) CreateCQ(capacity int) (*CQ, error) {
 		return nil, err
 	}
 	if !n.stepped {
-		q.SetProgress(n.nic.Progress)
-		q.SetPatience(n.nic.Patience)
+		q.SetDriver(n.nic.NewDriver())
 	}
 	return q, nil
 }

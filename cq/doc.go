@@ -6,7 +6,7 @@
 // Queue pairs complete into a [Sink], most often a [Queue], under their own
 // lock; the queue's lock is a leaf below it. Applications call Poll, Wait, Arm
 // and Events from any goroutine. The package starts no goroutines and reads no
-// clock. A queue runs the progress hook (SetProgress) with no lock held.
+// clock. A queue runs its [Driver] with no lock held.
 //
 // Complete, Poll and Wait allocate nothing once the ring has grown to what is
 // used of it.

@@ -41,8 +41,7 @@ func (e *OverrunError) Unwrap() error { return ErrOverrun }
 // Queue is a completion queue of fixed capacity. It is a Sink. All methods may
 // be called from any goroutine.
 type Queue struct {
-	progress atomic.Pointer[func() bool]
-	patience atomic.Pointer[func(int) bool]
+	driver   atomic.Pointer[driven]
 	events   chan struct{} // capacity 1; closed by Close
 	capacity int           // set once
 
@@ -123,7 +122,7 @@ func (q *Queue) Overrun() bool {
 }
 
 // Poll takes up to len(out) completions, oldest first, and never blocks. When
-// none wait it runs the progress hook and looks again. Once a queue that lost
+// none wait it runs the driver and looks again. Once a queue that lost
 // completions is drained, it returns an *OverrunError every time; once a closed
 // one is, ErrClosed.
 func (q *Queue) Poll(out []Completion) (int, error) {
@@ -165,39 +164,48 @@ func (q *Queue) endLocked() error {
 	return nil
 }
 
-// SetProgress sets the hook by which whoever polls an empty queue or waits on it
-// drives what fills it; nil is none. It is called with no lock held, from
-// several goroutines at once, must not block, and reports whether it did
-// anything, in which case it is called again before a waiter parks. It must not
-// call Poll or Wait of the same queue.
-func (q *Queue) SetProgress(fn func() (worked bool)) {
-	if fn == nil {
-		q.progress.Store(nil)
-		return
-	}
-	q.progress.Store(&fn)
+// Driver is what fills a queue, for whoever polls an empty queue or waits on it to
+// run. Its methods are called with no lock held, from several goroutines at once,
+// and must not call Poll or Wait of the same queue.
+type Driver interface {
+	// Progress does what there is to do, without blocking, and reports whether
+	// there was anything, in which case it is called again before a waiter parks.
+	Progress() (worked bool)
+	// Patience is called by a waiter when there are no completions and no
+	// progress, before it parks: with 0, 1, 2 and so on, until it makes progress
+	// again. False lets it park. It may take the time that is worth a wake-up,
+	// yielding the processor meanwhile.
+	Patience(try int) (again bool)
 }
 
-// SetPatience sets a hook that a waiter calls, with no lock held, when there are
-// no completions and no progress, before it parks: with 0, 1, 2 and so on, until it
-// makes progress again. False lets it park. The hook may take the time that is
-// worth a wake-up, yielding the processor meanwhile. nil is none.
-func (q *Queue) SetPatience(fn func(try int) (again bool)) {
-	if fn == nil {
-		q.patience.Store(nil)
+// driven holds a Driver, which atomics cannot.
+type driven struct{ Driver }
+
+// SetDriver sets what fills the queue; nil is nothing that could be run.
+func (q *Queue) SetDriver(d Driver) {
+	if d == nil {
+		q.driver.Store(nil)
 		return
 	}
-	q.patience.Store(&fn)
+	q.driver.Store(&driven{d})
+}
+
+// Driver returns what SetDriver set, or nil.
+func (q *Queue) Driver() Driver {
+	if d := q.driver.Load(); d != nil {
+		return d.Driver
+	}
+	return nil
 }
 
 func (q *Queue) patient(try int) bool {
-	fn := q.patience.Load()
-	return fn != nil && (*fn)(try)
+	d := q.driver.Load()
+	return d != nil && d.Patience(try)
 }
 
 func (q *Queue) makeProgress() bool {
-	fn := q.progress.Load()
-	return fn != nil && (*fn)()
+	d := q.driver.Load()
+	return d != nil && d.Progress()
 }
 
 // Close ends the queue: completions that wait can still be taken, new ones are

@@ -208,7 +208,7 @@ func TestWakeSurvivesWhoGivesUp(t *testing.T) {
 	for range 300 {
 		q := newQueue(t, 4)
 		var entered atomic.Int64
-		q.SetProgress(func() bool { entered.Add(1); return false })
+		q.SetDriver(driver(func() bool { entered.Add(1); return false }))
 		quitter, quit := context.WithCancel(t.Context())
 		results := make(chan int, 2)
 		wait := func(ctx context.Context) {
@@ -237,7 +237,7 @@ func TestWakeSurvivesWhoGivesUp(t *testing.T) {
 func TestOneWakeForSeveralCompletions(t *testing.T) {
 	q := newQueue(t, 8)
 	var entered atomic.Int64
-	q.SetProgress(func() bool { entered.Add(1); return false })
+	q.SetDriver(driver(func() bool { entered.Add(1); return false }))
 	results := make(chan uint64, 3)
 	for range 3 {
 		go func() {
@@ -255,7 +255,7 @@ func TestOneWakeForSeveralCompletions(t *testing.T) {
 func TestCloseWakesAll(t *testing.T) {
 	q := newQueue(t, 8)
 	var entered atomic.Int64
-	q.SetProgress(func() bool { entered.Add(1); return false })
+	q.SetDriver(driver(func() bool { entered.Add(1); return false }))
 	errs := make(chan error, 4)
 	for range 4 {
 		go func() {
@@ -279,7 +279,7 @@ func TestCloseWakesAll(t *testing.T) {
 func TestOverrunWakesAll(t *testing.T) {
 	q := newQueue(t, 1)
 	var entered atomic.Int64
-	q.SetProgress(func() bool { entered.Add(1); return false })
+	q.SetDriver(driver(func() bool { entered.Add(1); return false }))
 	type result struct {
 		n   int
 		err error
@@ -307,14 +307,14 @@ func TestOverrunWakesAll(t *testing.T) {
 func TestProgressHook(t *testing.T) {
 	q := newQueue(t, 8)
 	calls := 0
-	q.SetProgress(func() bool {
+	q.SetDriver(driver(func() bool {
 		calls++
 		if calls%3 == 0 {
 			put(q, uint64(calls)) // no lock is held: this would deadlock
 			return true
 		}
 		return calls%3 == 2 // work, but no completion yet
-	})
+	}))
 	require.Empty(t, poll(t, q, 1))
 	require.Equal(t, 1, calls, "polling looks once")
 	out := make([]cq.Completion, 1)
@@ -330,10 +330,16 @@ func TestProgressHook(t *testing.T) {
 	require.Equal(t, 3, calls, "not called when something waits")
 	require.Empty(t, poll(t, q, 0))
 	require.Equal(t, 3, calls, "nor without room")
-	q.SetProgress(nil)
+	q.SetDriver(nil)
 	require.Empty(t, poll(t, q, 1))
 	require.Equal(t, 3, calls)
 }
+
+// driver is progress without patience.
+type driver func() bool
+
+func (d driver) Progress() bool    { return d() }
+func (d driver) Patience(int) bool { return false }
 
 func fired(q *cq.Queue) bool {
 	select {

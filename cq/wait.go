@@ -3,7 +3,7 @@ package cq
 import "context"
 
 // Wait takes up to len(out) completions like Poll, and when there are none runs
-// the progress hook for as long as it finds work and then blocks until there is
+// the driver for as long as it finds work and then blocks until there is
 // one. It returns the context's error when that ends first, an *OverrunError or
 // ErrClosed like Poll, and ErrNoRoom for an empty slice. Several goroutines may
 // wait; a completion wakes one of them, the longest waiting first.

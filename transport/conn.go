@@ -13,6 +13,8 @@ const Port = 4791
 // of packets between the callers is lost: a NIC lets one goroutine read at a
 // time and others that only want to know use WaitRead.
 type Conn interface {
+	Reader
+
 	// LocalAddr is the address the Conn was opened on, unmapped and without
 	// zone. Addresses in Rx and Tx have none either: a Conn sits on one link.
 	LocalAddr() netip.Addr
@@ -26,6 +28,20 @@ type Conn interface {
 	// it owns maps to itself. It never changes while the Conn is open.
 	SourcePort(want uint16) uint16
 
+	// WriteBatch sends b in order and returns how many were dealt with. Packets
+	// that the network or a full buffer drops count as sent: they are loss, as
+	// on any wire, and appear in Stats. An error says why b[n] could not be sent
+	// and nothing after it was tried: ErrTrainsOff, *MTUError, *TxError, or
+	// net.ErrClosed. It never blocks longer than a few milliseconds.
+	WriteBatch(b []Tx) (int, error)
+
+	// Close ends all calls with net.ErrClosed and frees the address. A second
+	// Close returns net.ErrClosed.
+	Close() error
+}
+
+// Reader receives: all that comes to a Conn, or a part of it.
+type Reader interface {
 	// ReadBatch fills slots from b[0] on with packets in the order of arrival
 	// and returns how many. With wait it blocks until there is at least one;
 	// without, it never blocks and returns 0, nil when there is none. Slots may
@@ -41,19 +57,21 @@ type Conn interface {
 	// will not call ReadBatch with them soon. Others ignore it.
 	Release(b []Rx)
 
-	// WriteBatch sends b in order and returns how many were dealt with. Packets
-	// that the network or a full buffer drops count as sent: they are loss, as
-	// on any wire, and appear in Stats. An error says why b[n] could not be sent
-	// and nothing after it was tried: ErrTrainsOff, *MTUError, *TxError, or
-	// net.ErrClosed. It never blocks longer than a few milliseconds.
-	WriteBatch(b []Tx) (int, error)
-
-	// Stats returns the counters since the Conn was opened.
+	// Stats returns the counters since the Conn was opened. Of a part, those for
+	// sending are 0.
 	Stats() Stats
+}
 
-	// Close ends all calls with net.ErrClosed and frees the address. A second
-	// Close returns net.ErrClosed.
-	Close() error
+// Sharded is a Conn that can be read in parts, side by side and without a common
+// lock. Who reads the parts does not read the Conn; who knows nothing of them
+// may, and gets everything.
+type Sharded interface {
+	Conn
+
+	// Shards returns the parts, a power of two of them, the same each time. A
+	// packet comes by the part whose index is in the low bits of the destination
+	// QPN, but that is the carrier's best effort: a part can bring any packet.
+	Shards() []Reader
 }
 
 // Lender is a Conn that lends memory to build packets in, so that they leave from

@@ -127,7 +127,7 @@ func BenchmarkStarted(b *testing.B) {
 	for _, e := range []*nictest.End{r.a, r.b} {
 		e.NIC.Start()
 	}
-	r.a.Send.SetProgress(r.a.NIC.Progress)
+	r.a.DriveSend()
 	for _, size := range []int{8, 1 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			b.ReportAllocs()

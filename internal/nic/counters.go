@@ -59,6 +59,31 @@ type Stats struct {
 	RC rc.Stats
 	// Transport is what the transport counted.
 	Transport transport.Stats
+	// Shards are the receive queues, by the low bits of the QPNs they are for.
+	Shards []ShardStats
+}
+
+// ShardStats counts what came to one receive queue.
+type ShardStats struct {
+	RxPackets, RxBytes uint64 // given to queue pairs
+	Dropped            uint64 // did not reach one, for any reason of a [Drop]
+	// Overflow are packets that the queue, full, lost before the NIC saw them, and
+	// Truncated datagrams that were larger than any that may come.
+	Overflow, Truncated uint64
+}
+
+// addShard adds what a receiver counted.
+func (s *Stats) addShard(r *receiver) {
+	t := r.reader.Stats()
+	sh := ShardStats{RxPackets: r.total.packets.Load(), RxBytes: r.total.bytes.Load(), Overflow: t.RxOverflow, Truncated: t.RxTruncated}
+	for i := range s.Drops {
+		n := r.total.drops[i].Load()
+		s.Drops[i] += n
+		sh.Dropped += n
+	}
+	s.RxPackets += sh.RxPackets
+	s.RxBytes += sh.RxBytes
+	s.Shards = append(s.Shards, sh)
 }
 
 // Dropped returns the sum of all drops.
@@ -69,12 +94,16 @@ func (s *Stats) Dropped() (n uint64) {
 	return n
 }
 
-// counters are written by the receiver and by senders.
+// counters are written by receivers and senders.
 type counters struct {
-	rxPackets, rxBytes           atomic.Uint64
 	txPackets, txBytes, txTrains atomic.Uint64
 	sendErrors, rewritten        atomic.Uint64
-	drops                        [NumDrops]atomic.Uint64
+}
+
+// rxTotal is what a receiver has counted.
+type rxTotal struct {
+	packets, bytes atomic.Uint64
+	drops          [NumDrops]atomic.Uint64
 }
 
 // rxCounts gathers a batch's counts, so that the packets of one cost no atomics.
@@ -89,10 +118,10 @@ func (c *rxCounts) drop(d Drop) {
 	c.dropped = true
 }
 
-// flush adds what was gathered to the NIC's counters.
-func (c *rxCounts) flush(to *counters) {
-	to.rxPackets.Add(c.packets)
-	to.rxBytes.Add(c.bytes)
+// flush adds what was gathered to the totals.
+func (c *rxCounts) flush(to *rxTotal) {
+	to.packets.Add(c.packets)
+	to.bytes.Add(c.bytes)
 	if c.dropped {
 		for i, n := range c.drops {
 			to.drops[i].Add(n)

@@ -131,7 +131,7 @@ func TestDeviceFatalStarted(t *testing.T) {
 			a, b := f.Pair(0, 1, nictest.PairConfig{RNRRetry: 7})
 			d.fail(errGone)
 			if looks {
-				a.Send.SetProgress(a.NIC.Progress)
+				a.DriveSend()
 			}
 			a.Post(qp.SendWR{ID: 1, Op: wr.OpSend})  // waits for a receive
 			b.Post(qp.SendWR{ID: 2, Op: wr.OpWrite}) // which wakes the goroutine

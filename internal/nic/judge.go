@@ -98,9 +98,11 @@ func largestID(v *qp.View) uint16 {
 
 // seen keeps watch over peers whose packets all fail.
 func (r *receiver) seen(q *Queue, h *roce.Headers, ok bool) {
-	if ok {
-		q.icrcGood = true
-	} else if !q.icrcGood {
+	switch {
+	case q.icrcGood.Load():
+	case ok:
+		q.icrcGood.Store(true)
+	default:
 		r.suspect(q, h)
 	}
 }
@@ -111,12 +113,12 @@ const suspectAfter = 8
 
 // suspect counts a bad packet of a peer that never sent a good one.
 func (r *receiver) suspect(q *Queue, h *roce.Headers) {
-	if q.icrcBad++; q.icrcBad != suspectAfter {
+	if q.icrcBad.Add(1) != suspectAfter {
 		return
 	}
 	r.nic.counters.rewritten.Add(1)
 	r.unlock() // a logger is the user's code
 	r.nic.log.Warn("every packet of a peer fails its ICRC: address or port translation (NAT) or a tunnel on the way rewrites headers, "+
 		"which RoCEv2 does not survive; connect the two addresses directly",
-		"peer", h.Src, "source port", h.SrcPort, "qpn", uint32(q.qpn), "packets", q.icrcBad)
+		"peer", h.Src, "source port", h.SrcPort, "qpn", uint32(q.qpn), "packets", suspectAfter)
 }

@@ -25,21 +25,17 @@ type NIC struct {
 	table  *mr.Table
 	qps    *qpnTable
 	events *qp.EventQueue
-	rx     *receiver
+	rx     []*receiver   // a power of two of them
 	wake   chan struct{} // capacity 1: the service goroutine has work
 	quit   chan struct{} // closed by Close
 
 	counters counters
-	timers   timers
 	late     lateTable
 	spare    heldPool
 	attached atomic.Pointer[attachment]
 	woken    atomic.Bool // the attached service is to be run
 	noTrains atomic.Bool
-	polls    atomic.Uint64 // by applications
-	noYield  atomic.Int64  // mono.Time before which nobody yields
-	resume   chan struct{} // capacity 1: an application stops looking
-	rested   uint64        // polls when the receive goroutine last looked; its own
+	noYield  atomic.Int64 // mono.Time before which nobody yields
 	closing  atomic.Bool
 	broken   atomic.Pointer[DeviceError]
 	group    sync.WaitGroup
@@ -50,11 +46,10 @@ type NIC struct {
 	over  []*lateOp
 
 	mu       sync.Mutex
-	started  bool      // guarded by mu, as all below
-	closed   bool      // nobody keeps a sender any more
-	senders  []*sender // to be borrowed
-	deferred []*Queue  // to be drained by the service goroutine
-	past     rc.Stats  // of closed queue pairs
+	started  bool     // guarded by mu, as all below
+	closed   bool     // nothing is deferred any more
+	deferred []*Queue // to be drained by the service goroutine
+	past     rc.Stats // of closed queue pairs
 }
 
 // Open makes a NIC on an open transport, which it owns from then on. It does
@@ -74,10 +69,16 @@ func Open(cfg Config) (*NIC, error) {
 	n := &NIC{
 		cfg: cfg, conn: cfg.Conn, local: cfg.Conn.LocalAddr(), clock: cfg.Clock, log: cfg.Logger,
 		table: table, qps: qps, events: qp.NewEventQueue(cfg.Events),
-		wake: make(chan struct{}, 1), resume: make(chan struct{}, 1), quit: make(chan struct{}),
+		wake: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
 	n.noTrains.Store(cfg.NoTrains)
-	n.rx = newReceiver(n)
+	parts := []transport.Reader{cfg.Conn}
+	if c, ok := cfg.Conn.(transport.Sharded); ok {
+		parts = c.Shards()
+	}
+	for i, part := range parts {
+		n.rx = append(n.rx, newReceiver(n, i, part))
+	}
 	n.svc = newSender(n)
 	return n, nil
 }
@@ -126,7 +127,9 @@ func (n *NIC) CreateQP(cfg qp.Config) (*Queue, error) {
 		n.qps.cancel(qpn)
 		return nil, err
 	}
-	q := &Queue{QP: pair, nic: n, qpn: qpn}
+	q := &Queue{QP: pair, nic: n, qpn: qpn, rx: n.rx[int(qpn)&(len(n.rx)-1)]}
+	q.drivenBy(cfg.SendSink)
+	q.drivenBy(cfg.RecvSink)
 	q.idle.L = pair
 	n.qps.put(q)
 	if n.closing.Load() { // Close may have missed it
@@ -144,7 +147,7 @@ func (n *NIC) retire(q *Queue) {
 	} else {
 		q.QP.Close()
 	}
-	n.timers.drop(q)
+	q.rx.timers.drop(q)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	addRC(&n.past, stats)
@@ -167,38 +170,11 @@ func (n *NIC) trainsOff() {
 	}
 }
 
-// borrow gets a sender for a posting goroutine.
-func (n *NIC) borrow() *sender {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if k := len(n.senders); k > 0 {
-		s := n.senders[k-1]
-		n.senders = n.senders[:k-1]
-		return s
-	}
-	s := newSender(n)
-	s.patience = postPatience
-	return s
-}
-
-// keepSenders bounds the spare senders.
-const keepSenders = 8
-
-func (n *NIC) giveBack(s *sender) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed || len(n.senders) >= keepSenders {
-		s.free()
-		return
-	}
-	n.senders = append(n.senders, s)
-}
-
 // flush drains a queue pair on the caller's goroutine.
 func (n *NIC) flush(now mono.Time, q *Queue) {
-	s := n.borrow()
+	s := q.rx.spare.borrow(n)
 	s.flush(now, q)
-	n.giveBack(s)
+	q.rx.spare.giveBack(s)
 }
 
 // later leaves queue pairs to the service goroutine, if there is one.
@@ -226,13 +202,12 @@ func (n *NIC) kick() {
 func (n *NIC) Stats() Stats {
 	c := &n.counters
 	s := Stats{
-		RxPackets: c.rxPackets.Load(), RxBytes: c.rxBytes.Load(),
 		TxPackets: c.txPackets.Load(), TxBytes: c.txBytes.Load(), TxTrains: c.txTrains.Load(),
 		SendErrors: c.sendErrors.Load(), Rewritten: c.rewritten.Load(), EventsLost: n.events.Dropped(),
 		QPs: n.qps.count(), Transport: n.conn.Stats(),
 	}
-	for i := range s.Drops {
-		s.Drops[i] = c.drops[i].Load()
+	for _, r := range n.rx {
+		s.addShard(r)
 	}
 	n.mu.Lock()
 	s.RC = n.past

@@ -1,23 +1,69 @@
 package nic
 
 import (
+	"math/bits"
 	"runtime"
+	"sync/atomic"
 	"time"
 
+	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/internal/mono"
 )
 
-// Progress handles one batch of packets if nobody else is receiving, and reports
-// whether there was one. It is the hook for completion queues.
-func (n *NIC) Progress() bool {
-	n.polls.Add(1)
-	if !n.rx.mu.TryLock() {
+// Driver is what completion queues drive: the receivers of the queue pairs that
+// complete in one, so that who waits for them does not take part in other work. It
+// is a cq.Driver.
+type Driver struct {
+	nic  *NIC
+	mine atomic.Uint64 // bit i: receiver i
+}
+
+// NewDriver makes the driver of one completion queue. A queue pair that is made
+// afterwards is added if it completes there.
+func (n *NIC) NewDriver() *Driver { return &Driver{nic: n} }
+
+// Add adds the receiver of a queue pair of the same NIC.
+func (d *Driver) Add(q *Queue) { d.mine.Or(1 << q.rx.index) }
+
+// drivenBy has who waits on a sink, if it is a queue with a driver of this NIC,
+// receive for q.
+func (q *Queue) drivenBy(sink cq.Sink) {
+	c, ok := sink.(*cq.Queue)
+	if !ok {
+		return
+	}
+	if d, ok := c.Driver().(*Driver); ok && d.nic == q.nic {
+		d.Add(q)
+	}
+}
+
+// Progress handles one batch of packets of each receiver that nobody else is at,
+// and reports whether there was one.
+func (n *NIC) Progress() (worked bool) {
+	for _, r := range n.rx {
+		worked = r.progress() || worked
+	}
+	return worked
+}
+
+// Progress handles one batch of packets of each receiver of the queue that nobody
+// else is at, and reports whether there was one.
+func (d *Driver) Progress() (worked bool) {
+	for left := d.mine.Load(); left != 0; left &= left - 1 {
+		worked = d.nic.rx[bits.TrailingZeros64(left)].progress() || worked
+	}
+	return worked
+}
+
+func (r *receiver) progress() bool {
+	r.polls.Add(1)
+	if !r.mu.TryLock() {
 		return false
 	}
-	got, err := n.rx.poll(n.clock)
-	n.rx.mu.Unlock()
+	got, err := r.poll(r.nic.clock)
+	r.mu.Unlock()
 	if err != nil && !passing(err) {
-		n.stopped(err)
+		r.nic.stopped(err)
 	}
 	return got > 0
 }
@@ -25,13 +71,15 @@ func (n *NIC) Progress() bool {
 // Patience lets a waiter look again, try times so far, rather than park. It yields
 // first, to goroutines of this process and to other processes: two that spin on
 // one processor would wait for each other's whole time slices.
-func (n *NIC) Patience(try int) bool {
-	if n.look(try) {
+func (d *Driver) Patience(try int) bool {
+	if d.nic.look(try) {
 		return true
 	}
-	select {
-	case n.resume <- struct{}{}:
-	default:
+	for left := d.mine.Load(); left != 0; left &= left - 1 {
+		select {
+		case d.nic.rx[bits.TrailingZeros64(left)].resume <- struct{}{}:
+		default:
+		}
 	}
 	return false
 }
@@ -62,28 +110,5 @@ func (n *NIC) yield() {
 	yield()
 	if took := n.clock().Sub(before); took > longYield {
 		n.noYield.Store(int64(before.Add(restYields * took)))
-	}
-}
-
-// restFor is how long the receive goroutine leaves the transport to an
-// application that was just looking there itself.
-const restFor = 100 * time.Microsecond
-
-// rest returns when no application looks for packets any more. Waiting for them as
-// well would cost a wake-up each, on a processor that the application or its peer
-// could use. timer is the receive goroutine's, not running.
-func (n *NIC) rest(timer *time.Timer) {
-	for polls := n.polls.Load(); polls != n.rested; polls = n.polls.Load() {
-		n.rested = polls
-		timer.Reset(restFor)
-		select {
-		case <-timer.C:
-			continue
-		case <-n.resume:
-			n.rested = n.polls.Load()
-		case <-n.quit:
-		}
-		timer.Stop()
-		return
 	}
 }

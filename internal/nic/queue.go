@@ -17,6 +17,7 @@ type Queue struct {
 	*qp.QP
 	nic *NIC
 	qpn roce.QPN
+	rx  *receiver // of its shard
 
 	// Guarded by the queue pair's lock.
 	touched uint64 // the receive batch in which it was last touched
@@ -35,9 +36,9 @@ type Queue struct {
 	armed atomic.Int64 // mono.Time; 0 is not armed
 	pos   int
 
-	// Receiver only: what the ICRC check has seen.
-	icrcGood bool
-	icrcBad  uint32
+	// What the ICRC check has seen.
+	icrcGood atomic.Bool
+	icrcBad  atomic.Uint32
 }
 
 // route is where a queue pair's packets go and how they are sealed. It is made
@@ -47,8 +48,19 @@ type route struct {
 	dst     netip.Addr
 	srcPort uint16
 	tos     uint8
+	shard   uint8 // of the peer, or anyShard
 	headers roce.Headers
 }
+
+// A peer may choose the socket that receives a packet by the low bits of the queue
+// pair's number, and for a train by those of its first packet. So a train's packets
+// agree in these, where order matters. Where the transport has a few source ports,
+// they choose the port as well: then what a device or kernel on the way joins
+// agrees too.
+const (
+	shardMask = 15
+	anyShard  = shardMask + 1
+)
 
 // currentRoute returns the route of the newest view. Locked.
 func (q *Queue) currentRoute() *route {
@@ -67,11 +79,18 @@ const (
 )
 
 func (n *NIC) newRoute(local roce.QPN, v *qp.View) *route {
-	return n.routeTo(v, v.Peer, v.TrafficClass, roce.SourcePort(v.FlowLabel, local, v.DestQPN))
+	port := roce.SourcePort(v.FlowLabel, local, v.DestQPN)
+	shard := uint8(v.DestQPN & shardMask)
+	if n.conn.SourcePort(port) != port {
+		port = port&^shardMask | uint16(shard)
+	}
+	r := n.routeTo(v, v.Peer, v.TrafficClass, port)
+	r.shard = shard
+	return r
 }
 
 func (n *NIC) routeTo(v *qp.View, dst netip.Addr, tos uint8, port uint16) *route {
-	r := &route{view: v, dst: dst, tos: tos}
+	r := &route{view: v, dst: dst, tos: tos, shard: anyShard}
 	if r.tos&ecnMask == 0 && !n.cfg.NoECN {
 		r.tos |= ecnCapable
 	}

@@ -3,6 +3,7 @@ package nic
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gohixl/hixl/device"
@@ -20,19 +21,30 @@ const (
 	rxMaxSlots   = 64
 )
 
-// receiver reads the transport and feeds queue pairs. Everything below mu belongs
-// to who holds it: the receive goroutine, a waiting application that makes
-// progress, or the owner of a stepped NIC.
+// receiver reads the transport, or a shard of it, and feeds queue pairs. Those with
+// its number in the low bits of theirs are its own: they wait in its timers and
+// post by its senders. But packets of any may come, when the carrier does not know
+// better. Everything below mu belongs to who holds it: the receive goroutine, a
+// waiting application that makes progress, or the owner of a stepped NIC.
 type receiver struct {
-	nic  *NIC
-	free func() // of the slots' storage
+	nic    *NIC             // set once
+	index  int              // set once
+	reader transport.Reader // set once
+	timers timers
+	spare  senderPool
+	total  rxTotal
+	polls  atomic.Uint64 // by applications
+	resume chan struct{} // capacity 1: an application stops looking
+	rest   rest          // of the receive goroutine
 
 	mu      sync.Mutex
-	slots   []transport.Rx
+	slots   []transport.Rx // made at the first look
+	free    func()         // of the slots' storage
+	closed  bool
 	pkt     roce.Packet
 	send    *sender
 	touched []*Queue
-	batch   uint64 // number of the batch
+	batch   uint64 // number of the batch, not that of another receiver's
 	counts  rxCounts
 
 	// The queue pair whose lock is held, so that a run of packets for one locks
@@ -44,33 +56,57 @@ type receiver struct {
 	bytes  uint64 // of the last batch
 }
 
-func newReceiver(n *NIC) *receiver {
-	size := max(n.conn.Caps().RxBuf, 1)
+func newReceiver(n *NIC, index int, reader transport.Reader) *receiver {
+	return &receiver{
+		nic: n, index: index, reader: reader, batch: uint64(index), resume: make(chan struct{}, 1), send: newSender(n),
+	}
+}
+
+// makeSlots makes the slots of a batch.
+func (r *receiver) makeSlots() {
+	size := max(r.nic.conn.Caps().RxBuf, 1)
 	slots := min(max(rxBatchBytes/size, rxMinSlots), rxMaxSlots)
 	store, free := buffer(slots * size)
-	return &receiver{nic: n, free: free, slots: transport.NewBatchIn(n.conn, store), send: newSender(n)}
+	r.slots, r.free = transport.NewBatchIn(r.nic.conn, store), free
+}
+
+// release gives back the memory; nothing is received any more.
+func (r *receiver) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	r.send.free()
+	if r.slots != nil {
+		r.reader.Release(r.slots)
+		r.free()
+		r.slots = nil
+	}
+	r.spare.close()
 }
 
 // poll handles one batch without blocking and returns how many slots it filled.
 // The caller holds mu.
 func (r *receiver) poll(clock func() mono.Time) (int, error) {
-	if r.slots == nil {
+	if r.closed {
 		return 0, net.ErrClosed
 	}
-	got, err := r.nic.conn.ReadBatch(r.slots, false)
+	if r.slots == nil {
+		r.makeSlots()
+	}
+	got, err := r.reader.ReadBatch(r.slots, false)
 	if got == 0 {
 		return 0, err
 	}
 	afterReceive()
 	now := clock()
-	r.batch++
+	r.batch += uint64(len(r.nic.rx))
 	for i := range r.slots[:got] {
 		r.datagram(now, &r.slots[i])
 	}
 	r.unlock()
 	r.loan.end()
 	r.bytes = r.counts.bytes
-	r.counts.flush(&r.nic.counters)
+	r.counts.flush(&r.total)
 	r.send.flush(now, r.touched...)
 	clear(r.touched)
 	r.touched = r.touched[:0]
@@ -207,8 +243,8 @@ func (r *receiver) run() {
 	timer := time.NewTimer(restFor)
 	timer.Stop()
 	for {
-		r.nic.rest(timer)
-		err := r.nic.conn.WaitRead()
+		r.leave(timer)
+		err := r.reader.WaitRead()
 		if err == nil {
 			err = r.drainSocket()
 		}
@@ -232,7 +268,7 @@ func (r *receiver) drainSocket() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for try := 0; ; {
-		polls := r.nic.polls.Load()
+		polls := r.polls.Load()
 		n, err := r.poll(r.nic.clock)
 		switch {
 		case err != nil:
@@ -242,7 +278,7 @@ func (r *receiver) drainSocket() error {
 			return nil // what comes next is worth waiting for: batches pay
 		case n > 0:
 			try = 0
-		case r.nic.polls.Load() != polls || !r.nic.look(try):
+		case r.polls.Load() != polls || !r.nic.look(try):
 			return nil // an application looks itself, or it is time to park
 		default:
 			try++

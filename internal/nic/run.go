@@ -7,7 +7,7 @@ import (
 	"github.com/gohixl/hixl/qp"
 )
 
-// Start begins the NIC's two goroutines. A NIC that was started is not polled.
+// Start begins the NIC's goroutines: one for each receive queue, and one. A NIC that was started is not polled.
 func (n *NIC) Start() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -15,7 +15,9 @@ func (n *NIC) Start() {
 		return
 	}
 	n.started = true
-	n.group.Go(n.rx.run)
+	for _, r := range n.rx {
+		n.group.Go(r.run)
+	}
 	n.group.Go(n.serve)
 }
 
@@ -59,7 +61,9 @@ func (n *NIC) service(now mono.Time) bool {
 	}
 	clear(n.over)
 	fired := len(qs)
-	qs = n.timers.due(now, qs)
+	for _, r := range n.rx {
+		qs = r.timers.due(now, qs)
+	}
 	for _, q := range qs[fired:] {
 		q.Lock()
 		q.Expire(now)
@@ -80,13 +84,16 @@ func (n *NIC) service(now mono.Time) bool {
 // Poll lets a stepped NIC do what there is to do at now, without blocking: one
 // batch of packets, late memory, timers. It reports whether there was anything.
 func (n *NIC) Poll(now mono.Time) (worked bool) {
-	n.rx.mu.Lock()
-	got, err := n.rx.poll(func() mono.Time { return now })
-	n.rx.mu.Unlock()
-	if err != nil && !passing(err) {
-		n.stopped(err)
+	for _, r := range n.rx {
+		r.mu.Lock()
+		got, err := r.poll(func() mono.Time { return now })
+		r.mu.Unlock()
+		if err != nil && !passing(err) {
+			n.stopped(err)
+		}
+		worked = worked || got > 0
 	}
-	worked = n.service(now) || got > 0
+	worked = n.service(now) || worked
 	return n.attend(now) || worked
 }
 
@@ -96,7 +103,10 @@ func (n *NIC) Next() mono.Time {
 	if n.late.waiting() || n.woken.Load() {
 		return n.clock()
 	}
-	next := n.timers.next()
+	var next mono.Time
+	for _, r := range n.rx {
+		next = mono.Earliest(next, r.timers.next())
+	}
 	if a := n.attached.Load(); a != nil {
 		next = mono.Earliest(next, a.Deadline())
 	}
@@ -162,17 +172,10 @@ func (n *NIC) release(now mono.Time) {
 	n.svcMu.Lock()
 	n.svc.free()
 	n.svcMu.Unlock()
-	n.rx.mu.Lock()
-	n.rx.send.free()
-	n.conn.Release(n.rx.slots)
-	n.rx.slots = nil
-	n.rx.free()
-	n.rx.mu.Unlock()
+	for _, r := range n.rx {
+		r.release()
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = true
-	for _, s := range n.senders {
-		s.free()
-	}
-	n.senders = nil
 }

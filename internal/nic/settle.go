@@ -119,7 +119,7 @@ func (s *sender) settle(now mono.Time, j *job, fetches []fetched) {
 	q.Publish(q.held.left(j.drains))
 	if q.EndDrain(j.more) || q.held.ready() {
 		s.todo = append(s.todo, q)
-	} else if s.nic.timers.arm(q, q.QP.Deadline()) {
+	} else if q.rx.timers.arm(q, q.QP.Deadline()) {
 		s.nic.kick()
 	}
 	if q.waiters > 0 {

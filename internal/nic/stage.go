@@ -84,7 +84,7 @@ func (st *stage) joins(last int, r *route, tos uint8, size int) bool {
 	}
 	t := &st.txs[last]
 	return st.used-st.meta[last].start+size <= st.trains.MaxBytes &&
-		t.TOS == tos && t.SrcPort == r.srcPort && t.Dst == r.dst
+		t.TOS == tos && t.SrcPort == r.srcPort && t.Dst == r.dst && st.meta[last].route.shard == r.shard
 }
 
 // mark is a place in the stage to go back to.

@@ -100,7 +100,7 @@ func TestManyPosters(t *testing.T) {
 	var words []*mr.Region
 	for range pairs {
 		a, b := f.Pair(0, 1, nictest.PairConfig{QP: qp.Config{}})
-		a.Send.SetProgress(a.NIC.Progress)
+		a.DriveSend()
 		local, remote := a.Region(1<<20), b.Region(1<<20)
 		back, target := b.Region(1<<20), a.Region(1<<20)
 		words = append(words, remote)

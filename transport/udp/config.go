@@ -19,8 +19,12 @@ const (
 	MinBuffer = 64 << 10
 	// DefaultSourcePorts is the number of source ports of a Conn.
 	DefaultSourcePorts = 4
-	// MaxSourcePorts bounds the sockets of a Conn.
+	// DefaultShards is the number of sockets that receive.
+	DefaultShards = 1
+	// MaxSourcePorts bounds the sockets of a Conn that send.
 	MaxSourcePorts = 64
+	// MaxShards bounds the sockets of a Conn that receive.
+	MaxShards = 16
 )
 
 // Trains chooses whether trains are used.
@@ -45,6 +49,14 @@ type Config struct {
 	// SourcePorts is how many source ports the Conn spreads its traffic over,
 	// 1..MaxSourcePorts; 0 means DefaultSourcePorts.
 	SourcePorts int
+	// Shards is how many sockets receive, a power of two up to MaxShards; 0 means
+	// DefaultShards. A NIC reads each on its own, so that several processors can
+	// receive at once, and each has a receive buffer. The low bits of the
+	// destination QPN choose the socket. With one, nobody else can take the
+	// address. Several share it by SO_REUSEPORT, which any other process of the
+	// same user could ask for as well, on purpose: whoever opens a Conn never
+	// does. Systems that cannot steer packets so have one: Info tells.
+	Shards int
 }
 
 func (c Config) fill() (Config, error) {
@@ -56,6 +68,7 @@ func (c Config) fill() (Config, error) {
 		{"udp.Config.RecvBuffer", &c.RecvBuffer, DefaultRecvBuffer, MinBuffer, MaxBuffer},
 		{"udp.Config.SendBuffer", &c.SendBuffer, DefaultSendBuffer, MinBuffer, MaxBuffer},
 		{"udp.Config.SourcePorts", &c.SourcePorts, DefaultSourcePorts, 1, MaxSourcePorts},
+		{"udp.Config.Shards", &c.Shards, DefaultShards, 1, MaxShards},
 	} {
 		if *f.v == 0 {
 			*f.v = f.def
@@ -67,6 +80,9 @@ func (c Config) fill() (Config, error) {
 			}
 		}
 	}
+	if c.Shards&(c.Shards-1) != 0 {
+		return c, &transport.ConfigError{Field: "udp.Config.Shards", Value: c.Shards, Allowed: "a power of two"}
+	}
 	if c.Trains > TrainsOff {
 		return c, &transport.ConfigError{Field: "udp.Config.Trains", Value: c.Trains, Allowed: "TrainsAuto, TrainsOff"}
 	}
@@ -75,13 +91,15 @@ func (c Config) fill() (Config, error) {
 
 // Info is what a Conn got from the system.
 type Info struct {
-	// RecvBuffer and SendBuffer are the effective sizes as the kernel counts
-	// them: Linux doubles what is asked for and charges its own overhead, so that
+	// RecvBuffer and SendBuffer are the effective sizes of each socket's, as the
+	// kernel counts them: Linux doubles what is asked for and charges its own overhead, so that
 	// single packets of 4 KiB use about half of it and those of 64 bytes a tenth.
 	// 0 where the system does not tell.
 	RecvBuffer, SendBuffer int
 	// SourcePorts are the ports packets leave from.
 	SourcePorts []uint16
+	// Shards is how many sockets receive.
+	Shards int
 	// Interface has the address; empty when it was not found.
 	Interface string
 	// GSO and GRO: trains can be sent now, and may be received.

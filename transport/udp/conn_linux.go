@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/netip"
 	"sync/atomic"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -17,8 +16,8 @@ type Conn struct {
 	scope uint32     // interface index for link-local IPv6 destinations
 	iface string
 	mtu   int
-	recv  *descriptor
-	bell  bell
+	recv  []*shard
+	all   *waiter       // for all shards; nil when there is one
 	lanes []*descriptor // send only, by index of ports
 	ports ports
 	gro   bool
@@ -26,18 +25,17 @@ type Conn struct {
 
 	gso     atomic.Bool
 	closed  atomic.Bool
-	readers pool[reader]
+	turn    atomic.Uint32 // the shard that ReadBatch looks at first
 	senders pool[sender]
 	counts  counts
 }
 
-var _ transport.Conn = (*Conn)(nil)
+var _ transport.Sharded = (*Conn)(nil)
 
 // counts are updated once a batch.
 type counts struct {
-	rxPackets, rxBytes, rxTrains, rxTruncated atomic.Uint64
-	txPackets, txBytes, txTrains              atomic.Uint64
-	txFull, txUnreachable                     atomic.Uint64
+	txPackets, txBytes, txTrains atomic.Uint64
+	txFull, txUnreachable        atomic.Uint64
 }
 
 // Open takes UDP port 4791 of addr, an address of this host; IPv6 link-local
@@ -60,7 +58,6 @@ func Open(addr netip.Addr, cfg Config) (*Conn, error) {
 			c.scope = uint32(i.Index)
 		}
 	}
-	c.readers.make = c.newReader
 	c.senders.make = c.newSender
 	if err := c.openSockets(addr, cfg); err != nil {
 		c.closeSockets()
@@ -74,21 +71,9 @@ func Open(addr netip.Addr, cfg Config) (*Conn, error) {
 
 func (c *Conn) openSockets(addr netip.Addr, cfg Config) error {
 	v6 := addr.Is6()
-	if err := c.bell.open(); err != nil {
+	if err := c.openShards(addr, cfg); err != nil {
 		return err
 	}
-	// No SO_REUSEPORT: a second owner of the address must fail.
-	recv, err := openSocket(netip.AddrPortFrom(addr, transport.Port), func(fd int) error {
-		if err := setOpts(fd, recvOpts(v6)); err != nil {
-			return err
-		}
-		c.gro = cfg.Trains == TrainsAuto && unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
-		return setBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, cfg.RecvBuffer)
-	})
-	if err != nil {
-		return err
-	}
-	c.recv = recv
 	setup := func(fd int) error {
 		if err := setOpts(fd, sendOpts(v6)); err != nil {
 			return err
@@ -98,8 +83,8 @@ func (c *Conn) openSockets(addr netip.Addr, cfg Config) error {
 		}
 		return setBuffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, cfg.SendBuffer)
 	}
-	for range cfg.SourcePorts {
-		err := openPort(func(port uint16) error {
+	for lane := range cfg.SourcePorts {
+		err := openPort(lane, cfg.SourcePorts, func(port uint16) error {
 			s, err := openSocket(netip.AddrPortFrom(addr, port), setup)
 			if err == nil {
 				c.lanes, c.ports = append(c.lanes, s), append(c.ports, port)
@@ -131,46 +116,41 @@ func (c *Conn) Caps() transport.Caps {
 // SourcePort maps a wanted port to one of the Conn's.
 func (c *Conn) SourcePort(want uint16) uint16 { return c.ports[c.ports.lane(want)] }
 
-// Control calls f with the descriptor of the socket that receives, which stays open
-// meanwhile, for who waits for several: readable means that ReadBatch has
-// something. A call that is to end at Close must see to that itself, since Close
+// Control calls f with the descriptor of the socket that receives, the first if
+// there are several, which stays open meanwhile, for who waits for several Conns:
+// with one shard, readable means that ReadBatch has something. A call that is to end at Close must see to that itself, since Close
 // waits for it. After Close it returns net.ErrClosed.
-func (c *Conn) Control(f func(fd uintptr)) error { return c.recv.control(f) }
+func (c *Conn) Control(f func(fd uintptr)) error { return c.recv[0].sock.control(f) }
 
 // Info tells what the system granted.
 func (c *Conn) Info() Info {
 	return Info{
-		RecvBuffer:  c.recv.getInt(unix.SOL_SOCKET, unix.SO_RCVBUF),
+		RecvBuffer:  c.recv[0].sock.getInt(unix.SOL_SOCKET, unix.SO_RCVBUF),
 		SendBuffer:  c.lanes[0].getInt(unix.SOL_SOCKET, unix.SO_SNDBUF),
 		SourcePorts: append([]uint16(nil), c.ports...),
+		Shards:      len(c.recv),
 		Interface:   c.iface,
 		GSO:         c.gso.Load(),
 		GRO:         c.gro,
 	}
 }
 
-// Stats returns the counters; RxOverflow is the kernel's for the socket.
+// Stats returns the counters; RxOverflow is the kernel's for the sockets.
 func (c *Conn) Stats() transport.Stats {
 	n := &c.counts
-	return transport.Stats{
-		RxPackets: n.rxPackets.Load(), RxBytes: n.rxBytes.Load(), RxTrains: n.rxTrains.Load(),
-		RxTruncated: n.rxTruncated.Load(), RxOverflow: uint64(c.drops()),
+	s := transport.Stats{
 		TxPackets: n.txPackets.Load(), TxBytes: n.txBytes.Load(), TxTrains: n.txTrains.Load(),
 		TxFull: n.txFull.Load(), TxUnreachable: n.txUnreachable.Load(),
 	}
-}
-
-// drops reads the socket's drop counter. Asking beats SO_RXQ_OVFL, which tells
-// only with the next packet that gets through.
-func (c *Conn) drops() uint32 {
-	const skMeminfoDrops = 8 // SK_MEMINFO_DROPS of linux/sock_diag.h
-	var info [skMeminfoDrops + 1]uint32
-	size := uint32(unsafe.Sizeof(info))
-	_ = c.recv.control(func(fd uintptr) {
-		_, _, _ = unix.RawSyscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
-			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
-	})
-	return info[skMeminfoDrops]
+	for _, part := range c.recv {
+		p := part.Stats()
+		s.RxPackets += p.RxPackets
+		s.RxBytes += p.RxBytes
+		s.RxTrains += p.RxTrains
+		s.RxOverflow += p.RxOverflow
+		s.RxTruncated += p.RxTruncated
+	}
+	return s
 }
 
 // Close frees the address and wakes readers.
@@ -183,11 +163,12 @@ func (c *Conn) Close() error {
 }
 
 func (c *Conn) closeSockets() {
-	c.bell.ring() // so that readers let go
-	if c.recv != nil {
-		c.recv.close()
+	if c.all != nil {
+		c.all.close()
 	}
-	c.bell.close()
+	for _, s := range c.recv {
+		s.close()
+	}
 	for _, l := range c.lanes {
 		l.close()
 	}

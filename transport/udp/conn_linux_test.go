@@ -36,6 +36,8 @@ func TestOpenErrors(t *testing.T) {
 		{"buffer too large", addr, Config{SendBuffer: 2 << 30}, transport.ErrConfig, "SendBuffer"},
 		{"too many ports", addr, Config{SourcePorts: 65}, transport.ErrConfig, "1..64, or 0 for 4"},
 		{"negative ports", addr, Config{SourcePorts: -1}, transport.ErrConfig, "SourcePorts is -1"},
+		{"shards", addr, Config{Shards: 3}, transport.ErrConfig, "a power of two"},
+		{"too many shards", addr, Config{Shards: 32}, transport.ErrConfig, "1..16"},
 		{"trains", addr, Config{Trains: 9}, transport.ErrConfig, "TrainsAuto"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -193,34 +195,37 @@ func TestNothingIsKept(t *testing.T) {
 	for _, iov := range a.senders.free[0].iovs {
 		require.Nil(t, iov.Base)
 	}
-	require.Len(t, b.readers.free, 1)
-	for _, iov := range b.readers.free[0].iovs {
+	require.Len(t, b.recv[0].readers.free, 1)
+	for _, iov := range b.recv[0].readers.free[0].iovs {
 		require.Nil(t, iov.Base)
 	}
 }
 
+// The low bits of a wanted port choose the lane, and a lane's own port is in it.
 func TestSourcePortsSpread(t *testing.T) {
-	p := ports{0xc111, 0xd222, 0xe333, 0xf444}
-	hits := map[int]int{}
-	for want := range 0x4000 {
-		hits[p.lane(uint16(portBase+want))]++
+	for lanes := 1; lanes <= MaxSourcePorts; lanes++ {
+		for lane := range lanes {
+			require.NoError(t, openPort(lane, lanes, func(port uint16) error {
+				require.GreaterOrEqual(t, port, uint16(portBase))
+				require.Equal(t, lane, make(ports, lanes).lane(port))
+				return nil
+			}))
+		}
 	}
-	require.Len(t, hits, 4)
-	for lane, n := range hits {
-		require.InDelta(t, 0x1000, n, 0x300, "lane %d", lane)
-	}
+	p := ports{0xc110, 0xd221, 0xe332, 0xf443}
+	require.Equal(t, 2, p.lane(0xfff2))
 }
 
 func TestOpenPortGivesUp(t *testing.T) {
 	tries := 0
-	err := openPort(func(port uint16) error {
+	err := openPort(2, 3, func(port uint16) error {
 		require.GreaterOrEqual(t, port, uint16(portBase))
 		tries++
 		return syscall.EADDRINUSE
 	})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.Equal(t, portTries, tries)
-	require.ErrorIs(t, openPort(func(uint16) error { return net.ErrClosed }), net.ErrClosed)
+	require.ErrorIs(t, openPort(0, 1, func(uint16) error { return net.ErrClosed }), net.ErrClosed)
 }
 
 // Nothing that arrives at a source port is queued there.

@@ -65,14 +65,10 @@ func (d *descriptor) getInt(level, name int) int {
 	return v
 }
 
-// bell ends the waiting of all readers, for good.
-type bell struct{ descriptor }
-
-func (b *bell) open() (err error) {
-	b.fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+// set sets an option, to a value of its own.
+func (d *descriptor) set(o option, value int) (err error) {
+	if closed := d.control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), o.level, o.name, value) }); closed != nil {
+		return closed
+	}
 	return err
-}
-
-func (b *bell) ring() {
-	_ = b.control(func(fd uintptr) { _, _ = unix.Write(int(fd), []byte{1, 0, 0, 0, 0, 0, 0, 0}) })
 }

@@ -83,8 +83,8 @@ func (c *portable) openSockets(addr netip.Addr, cfg Config) (err error) {
 		return err
 	}
 	growBuffer(c.recv.SetReadBuffer, cfg.RecvBuffer)
-	for range cfg.SourcePorts {
-		err := openPort(func(port uint16) error {
+	for lane := range cfg.SourcePorts {
+		err := openPort(lane, cfg.SourcePorts, func(port uint16) error {
 			s, err := listen(port)
 			if err != nil {
 				return err
@@ -133,7 +133,7 @@ func (c *portable) SourcePort(want uint16) uint16 { return c.ports[c.ports.lane(
 
 // Info tells the ports and the interface.
 func (c *portable) Info() Info {
-	return Info{SourcePorts: append([]uint16(nil), c.ports...), Interface: c.iface}
+	return Info{Shards: 1, SourcePorts: append([]uint16(nil), c.ports...), Interface: c.iface}
 }
 
 // Stats returns what was counted here.

@@ -3,7 +3,6 @@ package udp
 import (
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"syscall"
 )
 
@@ -14,23 +13,19 @@ const (
 	portTries = 256
 )
 
-// ports are the source ports of a Conn, by lane.
+// ports are the source ports of a Conn, by lane: port i is i modulo their number.
+// So is the lane of a wanted port, whose low bits thus choose it.
 type ports []uint16
 
-// lane returns the lane for a wanted port: its owner, or any that stays the same.
-func (p ports) lane(want uint16) int {
-	if i := slices.Index(p, want); i >= 0 {
-		return i
-	}
-	// Fibonacci hashing; the high half is the well mixed one.
-	return int(uint32(want)*0x9e3779b1>>16) % len(p)
-}
+func (p ports) lane(want uint16) int { return int(want) % len(p) }
 
-// openPort calls open with ports of the RoCEv2 range until one is free.
-func openPort(open func(port uint16) error) error {
+// openPort calls open with ports of the RoCEv2 range that belong to a lane of
+// several, until one is free.
+func openPort(lane, lanes int, open func(port uint16) error) error {
 	var err error
+	first := (lane - portBase%lanes + lanes) % lanes
 	for range portTries {
-		err = open(uint16(portBase + rand.IntN(portCount)))
+		err = open(uint16(portBase + first + lanes*rand.IntN((portCount-first+lanes-1)/lanes)))
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return err
 		}

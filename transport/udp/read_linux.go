@@ -2,7 +2,6 @@ package udp
 
 import (
 	"encoding/binary"
-	"net"
 	"net/netip"
 	"unsafe"
 
@@ -31,11 +30,9 @@ type reader struct {
 	got   int
 	errno unix.Errno
 	try   func(fd uintptr) // one receive
-	park  func(fd uintptr) // wait for a datagram or the bell
-	fds   [2]unix.PollFd
 }
 
-func (c *Conn) newReader() *reader {
+func newReader() *reader {
 	r := &reader{}
 	for i := range r.msgs {
 		h := &r.msgs[i].hdr
@@ -45,11 +42,6 @@ func (c *Conn) newReader() *reader {
 		h.Control = &r.ctl[i][0]
 	}
 	r.try = func(fd uintptr) { r.receive(fd) }
-	r.park = func(fd uintptr) {
-		r.fds[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-		r.fds[1] = unix.PollFd{Fd: int32(c.bell.fd), Events: unix.POLLIN}
-		_, _ = unix.Poll(r.fds[:], -1) // a signal ends it early, which does no harm
-	}
 	return r
 }
 
@@ -71,12 +63,12 @@ func (r *reader) prepare(b []transport.Rx) error {
 }
 
 // putReader keeps r for the next call, but not the caller's buffers.
-func (c *Conn) putReader(r *reader) {
+func (s *shard) putReader(r *reader) {
 	for i := range r.want {
 		r.iovs[i].Base = nil
 	}
 	r.want = 0
-	c.readers.put(r)
+	s.readers.put(r)
 }
 
 // receive asks for messages. An error that keeps coming back though it concerns
@@ -94,22 +86,22 @@ func (r *reader) receive(fd uintptr) {
 }
 
 // ReadBatch receives what has arrived, at most 64 messages a call.
-func (c *Conn) ReadBatch(b []transport.Rx, wait bool) (int, error) {
+func (s *shard) ReadBatch(b []transport.Rx, wait bool) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	r := c.readers.get()
-	defer c.putReader(r)
+	r := s.readers.get()
+	defer s.putReader(r)
 	for {
 		if err := r.prepare(b); err != nil {
 			return 0, err
 		}
-		err := c.recv.control(r.try)
+		err := s.sock.control(r.try)
 		switch {
 		case err != nil:
 			return 0, err
 		case r.errno == unix.EAGAIN && wait:
-			if err := c.parkReader(r); err != nil {
+			if err := s.wait.wait(); err != nil {
 				return 0, err
 			}
 			continue
@@ -118,7 +110,7 @@ func (c *Conn) ReadBatch(b []transport.Rx, wait bool) (int, error) {
 		case r.errno != 0:
 			return 0, r.errno
 		}
-		if n := c.accept(r, b); n > 0 || !wait {
+		if n := s.accept(r, b); n > 0 || !wait {
 			return n, nil
 		}
 	}
@@ -126,7 +118,7 @@ func (c *Conn) ReadBatch(b []transport.Rx, wait bool) (int, error) {
 
 // accept fills the slots of the received messages, without those that did not
 // fit, and returns how many there are.
-func (c *Conn) accept(r *reader, b []transport.Rx) int {
+func (s *shard) accept(r *reader, b []transport.Rx) int {
 	n := 0
 	var packets, bytes, trains, truncated uint64
 	for i := range r.got {
@@ -138,13 +130,13 @@ func (c *Conn) accept(r *reader, b []transport.Rx) int {
 		if i != n {
 			b[i], b[n] = b[n], b[i]
 		}
-		s := &b[n]
-		s.Data, s.Seg, s.Lease = s.Buf[:m.n], 0, 0
-		s.HaveID, s.ID, s.Frag, s.TTL, s.TOS = false, 0, 0, 0, 0
-		s.Dst = c.addr
-		r.source(i, s)
-		parseControl(r.ctl[i][:m.hdr.Controllen], s)
-		p := uint64(s.Packets())
+		x := &b[n]
+		x.Data, x.Seg, x.Lease = x.Buf[:m.n], 0, 0
+		x.HaveID, x.ID, x.Frag, x.TTL, x.TOS = false, 0, 0, 0, 0
+		x.Dst = s.addr
+		r.source(i, x)
+		parseControl(r.ctl[i][:m.hdr.Controllen], x)
+		p := uint64(x.Packets())
 		packets += p
 		bytes += uint64(m.n)
 		if p > 1 {
@@ -152,13 +144,13 @@ func (c *Conn) accept(r *reader, b []transport.Rx) int {
 		}
 		n++
 	}
-	c.counts.rxPackets.Add(packets)
-	c.counts.rxBytes.Add(bytes)
+	s.packets.Add(packets)
+	s.bytes.Add(bytes)
 	if trains > 0 {
-		c.counts.rxTrains.Add(trains)
+		s.trains.Add(trains)
 	}
 	if truncated > 0 {
-		c.counts.rxTruncated.Add(truncated)
+		s.truncated.Add(truncated)
 	}
 	return n
 }
@@ -198,23 +190,3 @@ func parseControl(b []byte, s *transport.Rx) {
 		b = b[min((size+align)&^align, len(b)):]
 	}
 }
-
-// WaitRead waits for a datagram without taking it.
-func (c *Conn) WaitRead() error {
-	r := c.readers.get()
-	defer c.putReader(r)
-	return c.parkReader(r)
-}
-
-func (c *Conn) parkReader(r *reader) error {
-	if err := c.recv.control(r.park); err != nil {
-		return err
-	}
-	if c.closed.Load() {
-		return net.ErrClosed
-	}
-	return nil
-}
-
-// Release does nothing: slots are the caller's own.
-func (c *Conn) Release([]transport.Rx) {}

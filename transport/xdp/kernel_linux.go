@@ -40,7 +40,7 @@ const (
 
 func (k *kernel) open(c *Conn) (err error) {
 	k.c, k.raw = c, -1
-	k.conn, err = udp.Open(c.opened, udp.Config{Trains: udp.TrainsOff, SourcePorts: 1, RecvBuffer: kernelBuffer, SendBuffer: udp.MinBuffer})
+	k.conn, err = udp.Open(c.opened, udp.Config{Trains: udp.TrainsOff, Shards: 1, SourcePorts: 1, RecvBuffer: kernelBuffer, SendBuffer: udp.MinBuffer})
 	if err != nil {
 		return err
 	}

@@ -116,6 +116,13 @@ func (f *Fabric) end(host int, cfg qp.Config) *End {
 	return e
 }
 
+// DriveSend has who waits on Send receive for the end.
+func (e *End) DriveSend() {
+	d := e.NIC.NewDriver()
+	d.Add(e.Queue)
+	e.Send.SetDriver(d)
+}
+
 // ToInit moves the end from RESET to INIT.
 func (e *End) ToInit(cfg PairConfig) {
 	e.fabric.tb.Helper()
