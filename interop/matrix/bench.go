@@ -56,6 +56,7 @@ type Outcome struct {
 	group   string
 	traffic Traffic
 	took    time.Duration
+	second  bool // it is the second attempt
 }
 
 // What becomes of a cell.
@@ -64,15 +65,20 @@ const (
 	Fail = "fail"
 )
 
-// Run runs a cell in one role. On emulated processors, which share this machine
-// with whatever else it does and may stand still for longer than a tool's timeout
-// lasts, a cell that failed has a second chance, and its detail says so.
+// Run runs a cell in one role. Guests share this machine with whatever else it
+// does, and may stand still for longer than a tool's timeouts last. So a cell that
+// failed has a second chance, of which its detail and the report tell; what the
+// first one left stays.
 func (b *Bench) Run(ctx context.Context, c *Cell, role Role) Outcome {
 	o := b.once(ctx, c, role, "")
-	if o.Status == Pass || !b.emulated() || ctx.Err() != nil {
+	if o.Status == Pass || ctx.Err() != nil {
 		return o
 	}
 	again := b.once(ctx, c, role, ".again")
+	again.second = true
+	if again.Log == "" {
+		again.Log = o.Log
+	}
 	again.Detail = join(again.Detail, "at the second attempt, the first: "+o.Detail)
 	return again
 }
