@@ -57,6 +57,7 @@ type Outcome struct {
 	traffic Traffic
 	took    time.Duration
 	second  bool // it is the second attempt
+	damage  bool // bytes were wrong
 }
 
 // What becomes of a cell.
@@ -67,11 +68,11 @@ const (
 
 // Run runs a cell in one role. Guests share this machine with whatever else it
 // does, and may stand still for longer than a tool's timeouts last. So a cell that
-// failed has a second chance, of which its detail and the report tell; what the
+// failed, but not over wrong bytes, has a second chance, of which its detail and the report tell; what the
 // first one left stays.
 func (b *Bench) Run(ctx context.Context, c *Cell, role Role) Outcome {
 	o := b.once(ctx, c, role, "")
-	if o.Status == Pass || ctx.Err() != nil {
+	if o.Status == Pass || o.damage || ctx.Err() != nil {
 		return o
 	}
 	again := b.once(ctx, c, role, ".again")
@@ -92,7 +93,7 @@ func (b *Bench) once(ctx context.Context, c *Cell, role Role, attempt string) Ou
 	o.took = time.Since(start)
 	o.Detail = detail
 	if err != nil {
-		o.Status = Fail
+		o.Status, o.damage = Fail, errors.Is(err, ErrDamage)
 		o.Log = b.note(ctx, capture, err)
 		o.Detail = brief(err.Error())
 		if detail != "" {
@@ -158,8 +159,8 @@ func (b *Bench) run(ctx context.Context, c *Cell, role Role, capture string, t *
 	if traffic.Packets > 0 {
 		detail = join(detail, traffic.String())
 	}
-	if err == nil {
-		err = bad
+	if err == nil || bad != nil {
+		err = errors.Join(err, bad)
 	}
 	if err == nil && c.Faults != (bridge.Faults{}) && counts.Faults() == 0 {
 		err = wrong("the bridge did no harm")

@@ -66,6 +66,10 @@ func TestJudgeTool(t *testing.T) {
 	require.ErrorIs(t, (&Tool{}).judge("client", "10 iters", failed, `\d+ iters`), ErrWrong)
 	require.NoError(t, (&Tool{Fails: true}).judge("client", "REJ", failed, `REJ`))
 	require.ErrorIs(t, (&Tool{Fails: true}).judge("client", "REJ", nil, `REJ`), ErrWrong)
+	for _, said := range []string{"invalid data in page 3", "data mismatch!", "message 2: byte 5 of 9 is 0x41, not 0x42", "hixl-bench: verification failed: write of 64 bytes"} {
+		require.ErrorIs(t, (&Tool{}).judge("client", said, failed, ""), ErrDamage)
+	}
+	require.NotErrorIs(t, (&Tool{}).judge("client", "timeout", failed, ""), ErrDamage)
 	require.Equal(t, "10 iters", result("took: 10  iters\nin", `\d+\s+iters`))
 	require.Len(t, brief(strings.Repeat("x ", 1000)), 405)
 }

@@ -151,8 +151,14 @@ func (b *Bench) awaitServer(ctx context.Context, c *Cell, at host, server progra
 	return err
 }
 
+// wrongBytes is what the tools say when verification fails.
+var wrongBytes = regexp.MustCompile(`(?i)invalid data|mismatch|verification failed|byte \d+ of \d+ is 0x`)
+
 // judge looks at how a program ended and at what it said.
 func (t *Tool) judge(who, said string, err error, pattern string) error {
+	if wrongBytes.MatchString(said) {
+		return damaged("the %s: %s", who, brief(said))
+	}
 	if (err != nil) != t.Fails {
 		return wrong("the %s: %v: %s", who, err, brief(said))
 	}

@@ -79,14 +79,14 @@ func Inspect(path string) (Traffic, error) {
 		var frame roce.Frame
 		var p roce.Packet
 		if err := roce.DecodeFrame(roce.LinkEthernet, raw.Data, &frame); err != nil {
-			return t, wrong("packet %d: %v", t.Packets+1, err)
+			return t, damaged("packet %d: %v", t.Packets+1, err)
 		}
 		if err := p.Decode(frame.Payload); err != nil {
-			return t, wrong("packet %d: %v", t.Packets+1, err)
+			return t, damaged("packet %d: %v", t.Packets+1, err)
 		}
 		t.Packets++
 		if !frame.Check(frame.Payload) {
-			return t, wrong("packet %d from %v, %v psn %#x: wrong ICRC", t.Packets, frame.Src, p.Opcode, p.PSN)
+			return t, damaged("packet %d from %v, %v psn %#x: wrong ICRC", t.Packets, frame.Src, p.Opcode, p.PSN)
 		}
 		if p.Opcode.Transport() == roce.RC && p.Opcode.IsRequest() {
 			key := flow{frame.Src, frame.Dst, p.DestQP}

@@ -35,7 +35,7 @@ func TestInspectFindsDamage(t *testing.T) {
 	b[len(b)-1] ^= 1 // of the last packet's ICRC
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 	_, err = Inspect(path)
-	require.ErrorIs(t, err, ErrWrong)
+	require.ErrorIs(t, err, ErrDamage)
 	require.ErrorContains(t, err, "wrong ICRC")
 }
 

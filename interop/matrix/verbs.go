@@ -17,6 +17,14 @@ import (
 // ErrWrong is what a cell that shows something else than it should unwraps to.
 var ErrWrong = errors.New("matrix: not as it should be")
 
+// ErrDamage is what wrong bytes unwrap to, in memory or in a packet. A cell that
+// shows some is not run again.
+var ErrDamage = fmt.Errorf("%w: wrong bytes", ErrWrong)
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrDamage}, args...)...)
+}
+
 func wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrWrong}, args...)...)
 }
@@ -142,7 +150,7 @@ func (w Want) judge(c verbs.Case, r *verbs.Result, rxe bool) error {
 	all := verbs.Slots{Final: c.Count}
 	switch {
 	case r.Slots != all:
-		return wrong("the active end's memory: %v", r.Slots)
+		return damaged("the active end's memory: %v", r.Slots)
 	case w.Nothing:
 		if r.PeerSlots != (verbs.Slots{Initial: c.Count}) || len(r.PeerWCs) > 0 {
 			return wrong("something arrived: %v, %d receives", r.PeerSlots, len(r.PeerWCs))
@@ -153,7 +161,7 @@ func (w Want) judge(c verbs.Case, r *verbs.Result, rxe bool) error {
 			return wrong("nothing arrived: %v", r.PeerSlots)
 		}
 	case r.PeerSlots != all:
-		return wrong("the passive end's memory: %v", r.PeerSlots)
+		return damaged("the passive end's memory: %v", r.PeerSlots)
 	}
 	return w.judgeReceives(c, r, rxe)
 }
@@ -213,7 +221,7 @@ func (w Want) judgeFailure(c verbs.Case, r *verbs.Result, rxe bool) error {
 		untouched = verbs.Slots{Final: c.Count}
 	}
 	if r.PeerSlots != untouched {
-		return wrong("the passive end's memory was touched: %v", r.PeerSlots)
+		return damaged("the passive end's memory was touched: %v", r.PeerSlots)
 	}
 	return nil
 }
