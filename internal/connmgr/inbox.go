@@ -12,6 +12,7 @@ import (
 	"github.com/gohixl/hixl/internal/nic"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
+	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/cm"
 	"github.com/gohixl/hixl/roce/ud"
 )
@@ -45,6 +46,7 @@ type inbox struct {
 type arrival struct {
 	slot uint64
 	src  netip.Addr
+	from roce.QPN
 	size uint32
 }
 
@@ -71,7 +73,7 @@ func (b *inbox) Complete(c *cq.Completion) bool {
 		return true // flushed: the NIC closes
 	}
 	b.mu.Lock()
-	b.got = append(b.got, arrival{slot: c.WRID, src: c.Peer, size: c.ByteLen})
+	b.got = append(b.got, arrival{slot: c.WRID, src: c.Peer, from: c.SrcQP, size: c.ByteLen})
 	b.mu.Unlock()
 	b.nic.Wake()
 	return true
@@ -88,9 +90,10 @@ func (b *inbox) take(got []arrival, later []func(mono.Time)) ([]arrival, []func(
 	return got, later
 }
 
-// mad returns the payload of an arrival; of another size than a MAD's it is nil.
+// mad returns the payload of an arrival. It is nil if it is not of a MAD's size, or
+// not from a QP1 (§5.2), which is where answers go.
 func (b *inbox) mad(a *arrival) []byte {
-	if a.size != madBytes {
+	if a.size != madBytes || a.from != roce.QPNGSI {
 		return nil
 	}
 	r, at := b.place(a.slot)
