@@ -2,12 +2,14 @@ package hixl_test
 
 import (
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gohixl/hixl"
+	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/cm"
 	"github.com/gohixl/hixl/transport/sim"
 )
@@ -146,4 +148,38 @@ func TestDialUC(t *testing.T) {
 	require.NoError(t, s.Close())
 	f.rest(5 * time.Minute)
 	f.empty()
+}
+
+// §5.2: every packet of connection management is one SEND_ONLY from QP1 to QP1 with
+// the well-known Q_Key, 256 bytes of MAD in a UDP datagram of 288; the PSN counts by
+// one whoever the peer is.
+func TestPacketsOfQP1(t *testing.T) {
+	f := newFabric(t, 3, good)
+	next := map[netip.Addr]roce.PSN{}
+	packets := 0
+	f.net.SetFilter(func(d *sim.Delivery) sim.Verdict {
+		p := &d.Packet
+		if d.Err != nil || p.DestQP != roce.QPNGSI {
+			return sim.Verdict{}
+		}
+		packets++
+		require.Equal(t, roce.OpUDSendOnly, p.Opcode)
+		require.Equal(t, roce.DETH{QKey: 0x80010000, SrcQP: roce.QPNGSI}, p.DETH)
+		require.False(t, p.AckReq)
+		require.EqualValues(t, 0xFFFF, p.PKey)
+		require.Len(t, p.Payload, cm.MADLen)
+		require.Len(t, d.Data, 288-8)
+		if want, seen := next[d.Src]; seen {
+			require.Equal(t, want, p.PSN)
+		}
+		next[d.Src] = p.PSN.Add(1)
+		return sim.Verdict{}
+	})
+	f.pair(hixl.DialOptions{}, hixl.AcceptOptions{})
+	c := f.dial(0, netip.AddrPortFrom(simAddr(2), 9), hixl.DialOptions{})
+	require.ErrorIs(t, f.ends(c), hixl.ErrRejected)
+	c, _ = f.pair(hixl.DialOptions{}, hixl.AcceptOptions{})
+	require.Error(t, c.Disconnect(over()))
+	f.ends(c)
+	require.GreaterOrEqual(t, packets, 3+2+3+2)
 }

@@ -247,6 +247,30 @@ func TestLoopback(t *testing.T) {
 	h.empty()
 }
 
+// Two hosts that ask each other at the same time get two connections: there is no
+// peer-to-peer opening in RDMA CM.
+func TestCrossingREQ(t *testing.T) {
+	_, a, b := pair(t)
+	require.NoError(t, a.Listen(service))
+	ida, reqa := a.dial(b)
+	idb, reqb := b.dial(a)
+	b.gets(a, reqa)
+	a.gets(b, reqb)
+	sa, sb := a.happens(cm.EventConnectRequest).ID, b.happens(cm.EventConnectRequest).ID
+	_, repa := a.accept(sa, func(p *cm.AcceptParams) { p.QPN = 0x61 })
+	_, repb := b.accept(sb, func(p *cm.AcceptParams) { p.QPN = 0x62 })
+	a.gets(b, repb)
+	b.gets(a, repa)
+	require.EqualValues(t, 0x62, a.happens(cm.EventConnectResponse).QP.DestQPN)
+	require.EqualValues(t, 0x61, b.happens(cm.EventConnectResponse).QP.DestQPN)
+	require.NoError(t, a.Confirm(ida, nil))
+	require.NoError(t, b.Confirm(idb, nil))
+	b.gets(a, sends[cm.RTU](a))
+	a.gets(b, sends[cm.RTU](b))
+	a.in(sa, cm.StateEstablished)
+	b.in(sb, cm.StateEstablished)
+}
+
 // UC connections and service ids without ports take the same way.
 func TestUnreliableConnection(t *testing.T) {
 	_, client, server := pair(t)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/device/host"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce"
@@ -289,4 +290,54 @@ func TestAllOpcodes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// §4.15, for each operation and each packet of the message: what is lost takes its
+// message along, with its immediate, and no other; the receive it would have used
+// serves the next.
+func TestLossOfEachPacket(t *testing.T) {
+	for _, op := range []wr.Op{wr.OpSend, wr.OpSendImm, wr.OpWrite, wr.OpWriteImm} {
+		for lost := range 3 {
+			a, b := newPair(t)
+			fill(a.mem)
+			takes := op != wr.OpWrite
+			for i := range 3 {
+				if takes {
+					b.postRecv(uint64(i), 10000*i, 3000)
+				}
+				a.post(b, uint64(10+i), op, 3000*i, 2500)
+			}
+			drop := 3 + lost
+			b.receive(append(a.sent[:drop:drop], a.sent[drop+1:]...)...)
+			var got []uint32
+			for _, c := range b.uc.Completions() {
+				require.Equal(t, op == wr.OpSendImm || op == wr.OpWriteImm, c.Flags&cq.WithImm != 0)
+				got = append(got, c.Imm)
+			}
+			switch {
+			case !takes:
+				require.Empty(t, got)
+			case op == wr.OpSend:
+				b.wantDone("0:success:2500", "1:success:2500")
+			default:
+				require.Equal(t, []uint32{10, 12}, got, "%v without packet %d", op, lost)
+				b.wantDone("0:success:2500", "1:success:2500")
+			}
+			if op == wr.OpWrite || op == wr.OpWriteImm {
+				require.Equal(t, a.mem[:2500], b.mem[:2500])
+				require.Equal(t, a.mem[6000:8500], b.mem[6000:8500])
+				require.NotEqual(t, a.mem[3000:5500], b.mem[3000:5500])
+			}
+			require.EqualValues(t, 1, b.uc.Stats().LostMessages+boolean(lost == 0), "%v without packet %d", op, lost)
+			require.False(t, b.uc.Failed())
+		}
+	}
+}
+
+// boolean is 1 for true: a message whose first packet is lost was never begun.
+func boolean(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -165,3 +165,19 @@ func TestErrorState(t *testing.T) {
 	require.Len(t, b.ud.Completions(), 2)
 	require.True(t, b.ud.Idle())
 }
+
+// §4.16, §1.7, R22: a receiver looks neither at the PSN nor at A; SE is told.
+func TestIgnoredFields(t *testing.T) {
+	a, b := newEnd(t, 0x21, 5), newEnd(t, 0x33, 0x11111111)
+	p := a.send(&wr.Request{Op: wr.OpSend, Flags: wr.Signaled | wr.Solicited, Spans: a.spans(0, 8), To: to})
+	require.Zero(t, p[8]&0x80, "A is never set")
+	for i, psn := range []byte{0, 0xFF, 7, 7} {
+		b.recvs = []wr.Receive{{ID: uint64(i), Spans: b.spans(0, 60)}}
+		p[8], p[9], p[11] = 0x80, psn, psn
+		b.receive(p)
+	}
+	require.Len(t, b.ud.Completions(), 4)
+	for _, c := range b.ud.Completions() {
+		require.Equal(t, cq.GRH|cq.Solicited, c.Flags)
+	}
+}

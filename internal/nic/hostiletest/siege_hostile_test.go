@@ -276,6 +276,8 @@ func TestSiegeSockets(t *testing.T) {
 	s.assault(packets)
 	require.NotZero(t, s.ends[0].nic.ConnStats().Refused)
 	s.relieved()
+	require.NoError(t, s.ends[0].nic.Close())
+	s.unharmed()
 }
 
 // §5.2, §5.3: what is no MAD of exactly 256 bytes from a QP1, with its Q_Key, is
