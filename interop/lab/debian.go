@@ -55,7 +55,7 @@ func (s *store) debianRelease(ctx context.Context) (string, error) {
 	}
 	release, err := kernelRelease(ctx)
 	if err == nil && release == "" {
-		if err = s.insist(ctx, func() error { return s.update(ctx) }); err == nil {
+		if err = s.insist(ctx, func() error { return apt(ctx, "", "update") }); err == nil {
 			release, err = kernelRelease(ctx)
 		}
 	}

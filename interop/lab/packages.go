@@ -55,14 +55,19 @@ func (s *store) install(ctx context.Context, packages []string) error {
 	}
 	s.say("installing %s", strings.Join(missing, " "))
 	return s.insist(ctx, func() error {
-		if err := s.update(ctx); err != nil {
-			return err
-		}
-		return apt(ctx, "", append([]string{"install", "--no-install-recommends"}, missing...)...)
+		return updated(ctx, "", append([]string{"install", "--no-install-recommends"}, missing...)...)
 	})
 }
 
-func (s *store) update(ctx context.Context) error { return apt(ctx, "", "update") }
+// updated runs apt-get with the newest lists that there are. What updating them
+// complains of may be another archive than the one that matters.
+func updated(ctx context.Context, dir string, args ...string) error {
+	lists := apt(ctx, "", "update")
+	if err := apt(ctx, dir, args...); err != nil {
+		return errors.Join(err, lists)
+	}
+	return nil
+}
 
 func apt(ctx context.Context, dir string, args ...string) error {
 	_, err := run(ctx, dir, "apt-get", append(aptOptions[:len(aptOptions):len(aptOptions)], args...)...)
@@ -128,12 +133,8 @@ func (s *store) fetch(ctx context.Context, dir string, packages []string) error 
 	if apt(ctx, dir, args...) == nil {
 		return nil
 	}
-	return s.insist(ctx, func() error { // an old list may name files that are gone
-		if err := s.update(ctx); err != nil {
-			return err
-		}
-		return apt(ctx, dir, args...)
-	})
+	// An old list may name files that are gone.
+	return s.insist(ctx, func() error { return updated(ctx, dir, args...) })
 }
 
 func debs(dir, name string) []string {
