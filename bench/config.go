@@ -98,6 +98,15 @@ type Config struct {
 	// PeerCommand is the program, with arguments, that calls [ServePeer] on its
 	// standard input and output. Empty: this executable with argument "peer".
 	PeerCommand []string
+	// Carrier opens what carries our packets, which Transport names in the report;
+	// nil: UDP sockets. A peer in another process has its own, see Opener.ServePeer.
+	Carrier   Opener
+	Transport string
+	// NoTrains has both NICs send every packet on its own.
+	NoTrains bool
+	// PeerStart calls start, which starts the peer process, where the peer is to
+	// live; nil: here.
+	PeerStart func(start func() error) error
 	// Note, if not nil, hears what a person who waits wants to know: that the peer
 	// serves somebody else, for one.
 	Note func(string)

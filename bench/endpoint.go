@@ -33,8 +33,8 @@ func onSide(side string, err error) error {
 }
 
 // openEndpoint opens a NIC on an address with memory for a region.
-func openEndpoint(addr netip.Addr, region int, f Faults, seed uint64) (*endpoint, error) {
-	nic, err := hixl.OpenNIC(hixl.Config{Address: addr, MaxQPs: maxOpenQPs, WrapTransport: f.wrapper(seed)})
+func openEndpoint(addr netip.Addr, region int, o nicOptions) (*endpoint, error) {
+	nic, err := o.open(addr)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,11 @@ const maxWaiting = 16
 // result, a line each, from one goroutine at a time. There is no authentication:
 // it is for networks where everybody may measure.
 func Listen(ctx context.Context, listen string, local netip.Addr, note func(string)) error {
+	return Opener(nil).Listen(ctx, listen, local, note)
+}
+
+// Listen is [Listen] on another carrier.
+func (o Opener) Listen(ctx context.Context, listen string, local netip.Addr, note func(string)) error {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", listen)
 	if err != nil {
@@ -33,7 +38,7 @@ func Listen(ctx context.Context, listen string, local netip.Addr, note func(stri
 	if note == nil {
 		note = func(string) {}
 	}
-	s := &server{local: local, note: note, turns: make(chan net.Conn, maxWaiting)}
+	s := &server{carrier: o, local: local, note: note, turns: make(chan net.Conn, maxWaiting)}
 	note(fmt.Sprintf("listening on %v (TCP), RoCE address %s, UDP port %d", ln.Addr(), s.where(), roce.Port))
 	go s.accept(ln)
 	for conn := range s.turns { // to its end, so that nobody is left waiting
@@ -48,11 +53,12 @@ func Listen(ctx context.Context, listen string, local netip.Addr, note func(stri
 
 // server is a Listen.
 type server struct {
-	local netip.Addr
-	note  func(string)
-	turns chan net.Conn // requesters in their order; closed when no more come
-	here  atomic.Int32  // requesters served or waiting
-	err   error         // why no more come; read after turns is closed
+	carrier Opener
+	local   netip.Addr
+	note    func(string)
+	turns   chan net.Conn // requesters in their order; closed when no more come
+	here    atomic.Int32  // requesters served or waiting
+	err     error         // why no more come; read after turns is closed
 }
 
 // where says what RoCE address sessions use.
@@ -102,6 +108,7 @@ func (s *server) session(ctx context.Context, conn net.Conn) {
 	s.note(who + ": begins")
 	start := time.Now()
 	p := newPeer(local)
+	p.carrier = s.carrier
 	err := p.serve(ctx, newWire(conn, conn))
 	result := p.tally.result(err, len(p.cells))
 	if errors.Is(err, net.ErrClosed) && ctx.Err() != nil {

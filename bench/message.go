@@ -3,7 +3,7 @@ package bench
 import "net/netip"
 
 // protocolVersion changes when control messages do; both ends must agree.
-const protocolVersion = 3
+const protocolVersion = 4
 
 // verb is what a request asks for.
 type verb string
@@ -55,6 +55,8 @@ type hello struct {
 	Region int        `json:"region"`
 	Seed   uint64     `json:"seed"`
 	Faults Faults     `json:"faults"`
+	// NoTrains: the peer's NIC sends every packet on its own, too.
+	NoTrains bool `json:"no_trains"`
 }
 
 // welcome answers hello with the peer's memory.

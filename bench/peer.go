@@ -11,13 +11,14 @@ import (
 // peer is the responder's side of a run: it does what the requester asks for
 // over the control connection and trusts nothing of it.
 type peer struct {
-	addr  netip.Addr // where to open the NIC when hello does not say
-	ep    *endpoint  // nil before hello
-	cells map[int]*peerCell
-	qps   int // open in all cells
-	tally tally
-	tcp   map[int]*tcpReceiver // by size
-	shm   map[int]*shmReceiver // by size
+	addr    netip.Addr // where to open the NIC when hello does not say
+	ep      *endpoint  // nil before hello
+	cells   map[int]*peerCell
+	qps     int // open in all cells
+	tally   tally
+	tcp     map[int]*tcpReceiver // by size
+	shm     map[int]*shmReceiver // by size
+	carrier Opener
 	// trusted: the requester is the process that started this one, or the same.
 	trusted bool
 }
@@ -34,10 +35,7 @@ type peerCell struct {
 // requester does not name one. A run's failures are reported to the requester;
 // the error is about the control connection.
 func ServePeer(ctx context.Context, in io.Reader, out io.Writer, local netip.Addr) error {
-	p := newPeer(local)
-	p.trusted = true
-	defer p.close()
-	return p.serve(ctx, newWire(in, out))
+	return Opener(nil).ServePeer(ctx, in, out, local)
 }
 
 func newPeer(local netip.Addr) *peer {
@@ -111,7 +109,7 @@ func (p *peer) hello(_ context.Context, req *request, resp *response) error {
 	if !addr.IsValid() {
 		addr = p.addr
 	}
-	ep, err := openEndpoint(addr, h.Region, h.Faults, mix(h.Seed+2))
+	ep, err := openEndpoint(addr, h.Region, nicOptions{carrier: p.carrier, faults: h.Faults, seed: mix(h.Seed + 2), noTrains: h.NoTrains})
 	if err != nil {
 		return err
 	}

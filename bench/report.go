@@ -36,6 +36,9 @@ type ReportConfig struct {
 	Local string `json:"local"`
 	Peer  string `json:"peer"`
 	Mode  string `json:"mode"`
+	// Transport carries the packets; NoTrains: each on its own.
+	Transport string `json:"transport"`
+	NoTrains  bool   `json:"no_trains,omitempty"`
 	// TCP says how the baseline's connection was set up.
 	TCP string `json:"tcp,omitempty"`
 	// ForeignTCP is the congestion control that foreign programs' connections use.
@@ -63,7 +66,7 @@ func reportConfig(c Config) ReportConfig {
 	return ReportConfig{
 		Ops: c.Ops, Sizes: c.Sizes, QPs: c.QPs, Depths: c.Depths, MTUs: c.MTUs,
 		Duration: c.Duration.String(), Rounds: c.Rounds, Baselines: c.Baselines,
-		Region: c.Region, Seed: c.Seed, Faults: c.Faults, LatencyIs: latencyIs,
+		Region: c.Region, Seed: c.Seed, Faults: c.Faults, LatencyIs: latencyIs, Transport: cmp.Or(c.Transport, "udp"), NoTrains: c.NoTrains,
 	}
 }
 

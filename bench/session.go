@@ -49,9 +49,19 @@ func reachPeer(ctx context.Context, cfg Config, died func(error)) (*session, err
 	case cfg.Peer != "":
 		return dialPeer(ctx, cfg)
 	case cfg.InProcess:
-		return pairPeer(ctx), nil
+		return pairPeer(ctx, cfg), nil
 	}
-	c, err := startChild(cfg.PeerCommand, cfg.PeerLocal, died)
+	var c *child
+	start := func() (err error) {
+		c, err = startChild(cfg.PeerCommand, cfg.PeerLocal, died)
+		return err
+	}
+	var err error
+	if cfg.PeerStart != nil {
+		err = cfg.PeerStart(start)
+	} else {
+		err = start()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +69,12 @@ func reachPeer(ctx context.Context, cfg Config, died func(error)) (*session, err
 }
 
 // pairPeer runs the peer in a goroutine of this process.
-func pairPeer(ctx context.Context) *session {
+func pairPeer(ctx context.Context, cfg Config) *session {
 	here, there := net.Pipe()
 	var gone sync.WaitGroup
 	gone.Go(func() {
 		defer there.Close()
-		_ = ServePeer(ctx, there, there, netip.Addr{}) // its errors reach us as answers, or as the end of the pipe
+		_ = cfg.Carrier.ServePeer(ctx, there, there, netip.Addr{}) // its errors reach us as answers, or as the end of the pipe
 	})
 	return &session{
 		control: &control{wire: newWire(here, here), hangUp: func() { _ = here.Close() }},
@@ -100,13 +110,14 @@ func (s *session) open(ctx context.Context, cfg Config) error {
 	if !local.IsValid() {
 		local = s.local
 	}
-	ep, err := openEndpoint(local, cfg.Region, cfg.Faults, mix(cfg.Seed+1))
+	ep, err := openEndpoint(local, cfg.Region, nicOptions{carrier: cfg.Carrier, faults: cfg.Faults, seed: mix(cfg.Seed + 1), noTrains: cfg.NoTrains})
 	if err != nil {
 		return err
 	}
 	s.ep = ep
 	resp, err := s.call(ctx, &request{Do: doHello, Hello: &hello{
 		Version: protocolVersion, From: ep.nic.Address(), Local: cfg.PeerLocal, Region: cfg.Region, Seed: cfg.Seed, Faults: cfg.Faults,
+		NoTrains: cfg.NoTrains,
 	}})
 	if err != nil {
 		return err

@@ -28,6 +28,7 @@ type options struct {
 	cfg       bench.Config
 	local     string
 	json, csv bool
+	carrier   carrier
 	serve     bool
 	listen    string
 }
@@ -94,6 +95,9 @@ func (o *options) flags(c *cobra.Command) {
 	f.Float64Var(&o.cfg.Faults.Duplicate, "duplicate", 0, "probability that a packet arrives twice")
 	f.Float64Var(&o.cfg.Faults.Corrupt, "corrupt", 0, "probability that a bit of a packet is flipped")
 	f.StringVar(&o.local, "local", "", "RoCE address to use; two, separated by a comma, name the peer's as well, which else is the next one (default 127.0.0.1,127.0.0.2; with --peer and --serve the one that reaches the other end)")
+	o.carrier.flags(f)
+	o.carrier.netFlags(f)
+	f.BoolVar(&o.cfg.NoTrains, "no-trains", false, "send every packet on its own, on both sides")
 	f.BoolVar(&o.cfg.InProcess, "in-process", false, "run the peer in this process")
 	f.StringVar(&o.cfg.Peer, "peer", "", "host or host:port where hixl-bench --serve runs")
 	f.BoolVar(&o.serve, "serve", false, "be the peer of a hixl-bench --peer elsewhere, one at a time, until interrupted; a second one waits")
@@ -116,8 +120,10 @@ func (o *options) config(c *cobra.Command) (bench.Config, error) {
 		}
 	}
 	var err error
-	cfg.Local, cfg.PeerLocal, err = parseLocal(o.local)
-	return cfg, err
+	if cfg.Local, cfg.PeerLocal, err = parseLocal(o.local); err != nil {
+		return cfg, err
+	}
+	return cfg, o.carrier.config(&cfg, o.serve)
 }
 
 // parseLocal reads one address, or two.
@@ -152,6 +158,9 @@ func (o *options) run(c *cobra.Command) error {
 	if o.serve {
 		return o.serveRemote(c, cfg)
 	}
+	if o.carrier.netns && !inside() {
+		return runInside(c.Context(), o.carrier.linkMTU)
+	}
 	if c.Flags().Changed("listen") {
 		return &bench.FlagError{Flag: "listen", Given: o.listen, Allowed: "only with --serve", Do: "add --serve, or leave it out"}
 	}
@@ -178,7 +187,7 @@ func (o *options) print(out io.Writer, rep *bench.Report) error {
 // which is not for --serve to choose.
 var requesterFlags = []string{
 	"op", "size", "qps", "depth", "mtu", "region", "duration", "rounds", "baseline", "json", "csv", "seed",
-	"loss", "reorder", "duplicate", "corrupt", "in-process", "peer",
+	"loss", "reorder", "duplicate", "corrupt", "in-process", "peer", "netns", "link-mtu", "no-trains",
 }
 
 // serveRemote is --serve.
@@ -192,7 +201,7 @@ func (o *options) serveRemote(c *cobra.Command, cfg bench.Config) error {
 	if cfg.PeerLocal.IsValid() {
 		return &bench.FlagError{Flag: "local", Given: fmt.Sprintf("%q with --serve", o.local), Allowed: allowed, Do: "leave the second address out"}
 	}
-	return bench.Listen(c.Context(), o.listen, cfg.Local, note)
+	return cfg.Carrier.Listen(c.Context(), o.listen, cfg.Local, note)
 }
 
 // note tells what is no result.
@@ -200,11 +209,16 @@ func note(s string) { fmt.Fprintln(os.Stderr, "hixl-bench:", s) }
 
 // peerCommand is what hixl-bench starts itself as.
 func peerCommand() *cobra.Command {
-	return &cobra.Command{
+	var k carrier
+	c := &cobra.Command{
 		Use: "peer", Hidden: true, Args: cobra.NoArgs, Short: "Be the peer, controlled over standard input and output",
 		RunE: func(c *cobra.Command, _ []string) error {
+			open, err := k.opener()
+			if err != nil {
+				return err
+			}
 			served := make(chan error, 1)
-			go func() { served <- bench.ServePeer(c.Context(), os.Stdin, os.Stdout, netip.Addr{}) }()
+			go func() { served <- open.ServePeer(c.Context(), os.Stdin, os.Stdout, netip.Addr{}) }()
 			select {
 			case err := <-served:
 				return err
@@ -213,4 +227,6 @@ func peerCommand() *cobra.Command {
 			}
 		},
 	}
+	k.flags(c.Flags())
+	return c
 }

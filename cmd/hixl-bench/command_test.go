@@ -82,7 +82,7 @@ func TestServeRefusesTheRequestersFlags(t *testing.T) {
 	values := map[string]string{
 		"op": "read", "size": "64", "qps": "2", "depth": "2", "mtu": "1024", "region": "1MiB", "duration": "1s", "rounds": "2",
 		"baseline": "none", "json": "true", "csv": "true", "seed": "7", "loss": "0.1", "reorder": "0.1", "duplicate": "0.1",
-		"corrupt": "0.1", "in-process": "true", "peer": "h",
+		"corrupt": "0.1", "in-process": "true", "peer": "h", "netns": "true", "link-mtu": "9000", "no-trains": "true",
 	}
 	for f, v := range values {
 		_, err := execute(t, "--serve", "--"+f+"="+v)
@@ -93,7 +93,7 @@ func TestServeRefusesTheRequestersFlags(t *testing.T) {
 	require.NoError(t, err)
 	for _, m := range regexp.MustCompile(`(?m)^ +(?:-\w, | +)--([a-z-]+) `).FindAllStringSubmatch(help, -1) {
 		switch m[1] {
-		case "serve", "listen", "local", "help":
+		case "serve", "listen", "local", "transport", "xdp-mode", "help":
 		default:
 			require.Contains(t, values, m[1], "a flag that --serve neither uses nor refuses")
 		}

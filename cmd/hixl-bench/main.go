@@ -30,6 +30,9 @@ func main() {
 	if err == nil {
 		return
 	}
+	if status := exitError(0); errors.As(err, &status) {
+		os.Exit(int(status)) // and has said why
+	}
 	if interrupted && !errors.Is(err, bench.ErrVerify) {
 		fmt.Fprintln(os.Stderr, "hixl-bench: interrupted")
 		os.Exit(exitInterrupted)

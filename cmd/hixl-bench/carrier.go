@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gohixl/hixl/bench"
+	"github.com/gohixl/hixl/transport"
+	"github.com/gohixl/hixl/transport/xdp"
+	"github.com/gohixl/hixl/transport/xdp/veth"
+)
+
+// carrier is the flags that choose what carries the packets.
+type carrier struct {
+	transport string
+	mode      string
+	netns     bool
+	linkMTU   int
+}
+
+const defaultLinkMTU = 1500
+
+func (k *carrier) flags(f *pflag.FlagSet) {
+	f.StringVar(&k.transport, "transport", "udp", "what carries the packets: udp, or xdp for AF_XDP, which needs root and an Ethernet link")
+	f.StringVar(&k.mode, "xdp-mode", "auto", "where the XDP program runs: native, generic, or auto for native where the driver has it")
+}
+
+func (k *carrier) netFlags(f *pflag.FlagSet) {
+	f.BoolVar(&k.netns, "netns", false, "run the two sides in network namespaces of their own, joined by a virtual link that goes with them (Linux, root)")
+	f.IntVar(&k.linkMTU, "link-mtu", defaultLinkMTU, "MTU of the link of --netns, 576 to 9000")
+}
+
+var xdpModes = map[string]xdp.Mode{"auto": xdp.ModeAuto, "native": xdp.ModeNative, "generic": xdp.ModeGeneric}
+
+// opener returns what opens the carrier.
+func (k *carrier) opener() (bench.Opener, error) {
+	mode, ok := xdpModes[k.mode]
+	if !ok {
+		return nil, &bench.FlagError{Flag: "xdp-mode", Given: fmt.Sprintf("%q", k.mode), Allowed: "auto, native or generic", Do: "leave it out for auto"}
+	}
+	switch k.transport {
+	case "udp":
+		return nil, nil
+	case "xdp":
+		return func(addr netip.Addr) (transport.Conn, error) { return xdp.Open(addr, xdp.Config{Mode: mode}) }, nil
+	}
+	return nil, &bench.FlagError{Flag: "transport", Given: fmt.Sprintf("%q", k.transport), Allowed: "udp or xdp", Do: "leave it out for udp"}
+}
+
+// config fills in what the flags mean.
+func (k *carrier) config(cfg *bench.Config, serve bool) error {
+	open, err := k.opener()
+	if err != nil {
+		return err
+	}
+	cfg.Carrier, cfg.Transport = open, k.transport
+	if serve {
+		return nil
+	}
+	bad := func(flag, given, allowed, do string) error {
+		return &bench.FlagError{Flag: flag, Given: given, Allowed: allowed, Do: do}
+	}
+	switch {
+	case k.linkMTU != defaultLinkMTU && !k.netns:
+		return bad("link-mtu", fmt.Sprint(k.linkMTU), "only with --netns", "add --netns, or leave it out")
+	case k.netns && (k.linkMTU < 576 || k.linkMTU > 9000):
+		return bad("link-mtu", fmt.Sprint(k.linkMTU), "576 to 9000", "give 1500 or 9000")
+	case k.netns && (cfg.InProcess || cfg.Peer != "" || cfg.Local.IsValid()):
+		return bad("netns", "with --in-process, --peer or --local", "two processes, each in a namespace with an address of its own", "leave the other flag out")
+	case !k.netns && open != nil && cfg.Peer == "":
+		return bad("transport", "xdp on one host", "two hosts, with --serve there and --peer here, or --netns", "add --netns, which makes two namespaces")
+	}
+	if !k.netns {
+		return nil
+	}
+	cfg.Local, cfg.PeerLocal = veth.Addrs4[0], veth.Addrs4[1]
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program to start it again: %w", err)
+	}
+	cfg.PeerCommand = []string{self, "peer", "--transport", k.transport, "--xdp-mode", k.mode}
+	cfg.PeerStart = startThere
+	return nil
+}

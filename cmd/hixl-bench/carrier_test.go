@@ -1,0 +1,24 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gohixl/hixl/bench"
+)
+
+func TestCarrierFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{"--transport", "rdma"},
+		{"--transport", "xdp"},
+		{"--transport", "xdp", "--netns", "--xdp-mode", "fast"},
+		{"--netns", "--in-process"},
+		{"--netns", "--local", "127.0.0.1"},
+		{"--netns", "--link-mtu", "60"},
+		{"--link-mtu", "9000"},
+	} {
+		_, err := execute(t, args...)
+		require.ErrorIs(t, err, bench.ErrFlag, "%v", args)
+	}
+}
