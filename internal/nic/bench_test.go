@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gohixl/hixl/cq"
+	"github.com/gohixl/hixl/internal/nic"
 	"github.com/gohixl/hixl/internal/nic/nictest"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
@@ -142,5 +143,67 @@ func BenchmarkStarted(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkManyQPs is a write of 4 KiB, one of many in flight, on one queue pair and
+// in turn on a thousand, over one receive queue and over several.
+func BenchmarkManyQPs(b *testing.B) {
+	for _, bm := range []struct{ pairs, shards int }{{1, 1}, {1000, 1}, {1000, 4}} {
+		b.Run(fmt.Sprintf("pairs=%d/shards=%d", bm.pairs, bm.shards), func(b *testing.B) {
+			open := func(addr string) transport.Conn {
+				c, err := udp.Open(netip.MustParseAddr(addr), udp.Config{Shards: bm.shards})
+				require.NoError(b, err)
+				return c
+			}
+			f := nictest.Over(b, open("127.88.9.5"), open("127.88.9.6"))
+			m := &many{done: make([]cq.Completion, 64), wrs: make([]qp.SendWR, 1)}
+			for range bm.pairs {
+				x, y := f.Pair(0, 1, nictest.PairConfig{})
+				m.from = append(m.from, x)
+				m.src, m.dst = append(m.src, x.Region(4096)), append(m.dst, y.Region(4096))
+				m.far = y.NIC
+			}
+			m.run(b, 2*bm.pairs+1000) // everything is made at its first use
+			b.SetBytes(4096)
+			b.ReportAllocs()
+			b.ResetTimer()
+			m.run(b, b.N)
+		})
+	}
+}
+
+// many is queue pairs of one NIC that write in turn.
+type many struct {
+	from     []*nictest.End
+	src, dst []*mr.Region
+	far      *nic.NIC
+	wrs      []qp.SendWR
+	sge      [1]mr.SGE
+	done     []cq.Completion
+}
+
+// run writes n times, with up to 128 in flight.
+func (m *many) run(b *testing.B, n int) {
+	for posted, taken := 0, 0; taken < n; {
+		for ; posted < n && posted-taken < 128; posted++ {
+			i := posted % len(m.from)
+			m.sge[0] = m.src[i].SGE(0, 4096)
+			m.wrs[0] = qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: m.sge[:], RemoteAddr: m.dst[i].Addr(), RKey: m.dst[i].RKey()}
+			if err := m.from[i].PostSend(m.wrs); err != nil {
+				b.Fatal(err)
+			}
+		}
+		m.far.Progress()
+		m.from[0].NIC.Progress()
+		for ; taken < posted; taken++ { // they complete in the order of posting, but for loss
+			k, err := m.from[taken%len(m.from)].Send.Poll(m.done[:1])
+			if err != nil {
+				b.Fatal(err)
+			}
+			if k == 0 {
+				break
+			}
+		}
 	}
 }

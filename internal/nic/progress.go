@@ -88,10 +88,17 @@ func (n *NIC) look(try int) bool {
 	if try >= tries[n.cfg.Progress] {
 		return false
 	}
-	runtime.Gosched()
+	if try%switchEach == 0 || runtime.GOMAXPROCS(0) == 1 {
+		runtime.Gosched()
+	}
 	n.yield()
 	return true
 }
+
+// switchEach is how many tries pass between two switches to other goroutines. The
+// runtime has other processors for those, if it has any, and each switch makes it
+// wake one to look for work, in the way of whoever else could use it.
+const switchEach = 8
 
 // A yield to another thread that computes lasts for its whole time slice, and no
 // goroutine can use the processor that it gives away. After one that took longer

@@ -58,7 +58,7 @@ type route struct {
 // they choose the port as well: then what a device or kernel on the way joins
 // agrees too.
 const (
-	shardMask = 15
+	shardMask = 3
 	anyShard  = shardMask + 1
 )
 

@@ -243,7 +243,9 @@ func (r *receiver) run() {
 	timer := time.NewTimer(restFor)
 	timer.Stop()
 	for {
-		r.leave(timer)
+		if r.leave(timer) {
+			r.late()
+		}
 		err := r.reader.WaitRead()
 		if err == nil {
 			err = r.drainSocket()

@@ -9,8 +9,9 @@ type senderPool struct {
 	closed bool      // nobody keeps a sender any more; guarded by mu
 }
 
-// keepSenders bounds the spare senders.
-const keepSenders = 8
+// keepSenders bounds the spare senders of a NIC, some 600 KiB each, but for one a
+// shard.
+const keepSenders = 4
 
 func (p *senderPool) borrow(n *NIC) *sender {
 	p.mu.Lock()
@@ -28,7 +29,7 @@ func (p *senderPool) borrow(n *NIC) *sender {
 func (p *senderPool) giveBack(s *sender) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || len(p.list) >= keepSenders {
+	if p.closed || len(p.list) >= max(keepSenders/len(s.nic.rx), 1) {
 		s.free()
 		return
 	}

@@ -24,7 +24,7 @@ const (
 	// MaxSourcePorts bounds the sockets of a Conn that send.
 	MaxSourcePorts = 64
 	// MaxShards bounds the sockets of a Conn that receive.
-	MaxShards = 16
+	MaxShards = 4
 )
 
 // Trains chooses whether trains are used.

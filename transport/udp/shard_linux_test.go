@@ -90,7 +90,7 @@ func TestShardsAreSteered(t *testing.T) {
 
 // Who does not know of shards reads all of them.
 func TestShardsReadAsOne(t *testing.T) {
-	b := open(t, netip.MustParseAddr("127.77.1.32"), Config{Shards: 8})
+	b := open(t, netip.MustParseAddr("127.77.1.32"), Config{Shards: 4})
 	a := open(t, netip.MustParseAddr("127.77.1.33"), Config{})
 	seen := map[byte]bool{}
 	for qpn := range byte(8) {
