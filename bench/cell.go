@@ -20,6 +20,8 @@ type cell struct {
 	QPs   int `json:"qps"`
 	Depth int `json:"depth"`
 	MTU   int `json:"mtu"`
+	// List is how many messages are posted at once; 0 is a quarter of Depth.
+	List int `json:"list,omitempty"`
 }
 
 // cells returns the combinations, by size, then operation, so that a round
@@ -81,7 +83,12 @@ func (c cell) walks(region int) int {
 }
 
 // group is the number of messages posted at once, the last of them signaled.
-func (c cell) group() int { return max(1, c.Depth/4) }
+func (c cell) group() int {
+	if c.List > 0 {
+		return c.List
+	}
+	return max(1, c.Depth/4)
+}
 
 // receives is the number of receives a lane keeps posted: many more than the
 // requester has outstanding, so that a consumer that is not scheduled for a
@@ -101,7 +108,8 @@ const maxReads = 128
 // draining would be most of what is measured.
 const minSlice = 20 * time.Millisecond
 
-// budget is how long and how much one round of a cell runs at least.
+// budget is how long and how much one round of a cell runs at least. A part
+// without any is left out.
 type budget struct {
 	warm, bandwidth, latency time.Duration
 	// Messages that a part sends even when its time is over: with faults

@@ -113,21 +113,23 @@ func (c *contender) timed(ctx context.Context, h histogram) (x sample, spent usa
 	if err != nil {
 		return x, spent, err
 	}
-	messages, elapsed, err := c.stream(ctx, b.bandwidth, b.minMessages)
-	if err != nil {
-		return x, spent, err
+	if b.bandwidth > 0 {
+		if x.messages, x.elapsed, err = c.stream(ctx, b.bandwidth, b.minMessages); err != nil {
+			return x, spent, err
+		}
 	}
 	after, err := c.usage(ctx)
 	if err != nil {
 		return x, spent, err
 	}
-	if err := c.pingPong(ctx, b.latency, b.minLatency, h); err != nil {
-		return x, spent, err
+	x.bytes, x.cpu, x.mallocs = x.messages*uint64(c.size), after.CPU-before.CPU, after.Mallocs-before.Mallocs
+	if b.latency > 0 {
+		if err := c.pingPong(ctx, b.latency, b.minLatency, h); err != nil {
+			return x, spent, err
+		}
 	}
 	last, err := c.usage(ctx)
-	return sample{
-		messages: messages, bytes: messages * uint64(c.size), elapsed: elapsed, cpu: after.CPU - before.CPU,
-	}, last.since(idle), err
+	return x, last.since(idle), err
 }
 
 // measured reports whether a round was finished.

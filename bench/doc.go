@@ -1,6 +1,6 @@
 // Package bench measures one-sided operations between two NICs, verifies every
 // byte they moved and compares them, round by round in the same run, with Go
-// TCP and with a plain copy.
+// TCP, a ring in shared memory, a plain copy and programs of other stacks.
 //
 // It owns the scenarios (which operation, size, depth), the pattern that tells
 // fresh bytes from stale ones, the peer process and its control connection, the
@@ -19,6 +19,11 @@
 //
 // Latency is the whole operation as its caller sees it: from before the post to
 // the completion in hand. One way would be about half of it.
+//
+// A baseline is a line of baselineKinds and a mover; foreign programs run as
+// processes on loopback of a network namespace of their own and are gone when a
+// round is. A [Goal] is a figure of ours that the datapath is held to, measured
+// against another in turns; each stands in a floors_*.go and runs alone by its name.
 //
 // CPU seconds are user and system time of both processes during the bandwidth
 // part. GB is 1e9 bytes of payload.

@@ -59,7 +59,7 @@ func (e *endpoint) close() error { return e.nic.Close() }
 // usage is what this process and this NIC have spent.
 func (e *endpoint) usage() usage {
 	s := e.nic.Stats()
-	return usage{CPU: processCPU(), Retransmits: s.RC.Retransmitted, Causes: causes(&s)}
+	return usage{CPU: processCPU(), Mallocs: processMallocs(), Retransmits: s.RC.Retransmitted, Causes: causes(&s)}
 }
 
 // prepare fills, clears and sets what a round needs.

@@ -99,6 +99,20 @@ func (e *PeerError) Error() string {
 // Unwrap returns [ErrPeer] and the cause.
 func (e *PeerError) Unwrap() []error { return []error{ErrPeer, e.Err} }
 
+// ForeignError is a foreign program that failed, or whose output was not
+// understood. It unwraps to Err.
+type ForeignError struct {
+	// Program is the executable, Err what happened.
+	Program string
+	Err     error
+}
+
+// Error names the program and the cause.
+func (e *ForeignError) Error() string { return e.Program + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ForeignError) Unwrap() error { return e.Err }
+
 // CellError says in which cell a run failed. It unwraps to Err.
 type CellError struct {
 	// Op and Size name the cell.

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"time"
 )
@@ -91,9 +90,13 @@ func (m *foreignMover) run(ctx context.Context, client func(int, uint64) []strin
 	out, cpu, err := net.run(ctx, append(os.Environ(), m.program.env...), m.program.file, m.program.server(m.size, n), client(m.size, n))
 	m.cpu += cpu
 	if err != nil {
-		return figures{}, fmt.Errorf("%s: %w", m.program.file, err)
+		return figures{}, &ForeignError{m.program.file, err}
 	}
-	return m.program.parse(out, m.size, n)
+	f, err := m.program.parse(out, m.size, n)
+	if err != nil {
+		return f, &ForeignError{m.program.file, err}
+	}
+	return f, nil
 }
 
 // isolation makes the network namespace of a session's foreign programs when

@@ -23,7 +23,7 @@ var iperf3 = program{
 
 // parseIperf3 reads what iperf3 -J printed.
 func parseIperf3(out []byte, size int, _ uint64) (figures, error) {
-	bad := func(why string) (figures, error) { return figures{}, &outputError{"iperf3", out, why} }
+	bad := func(why string) (figures, error) { return figures{}, &outputError{out, why} }
 	var r struct {
 		Error string `json:"error"`
 		End   struct {

@@ -30,7 +30,7 @@ func libfabricArgs(size int, n uint64) []string {
 //	bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec
 //	64k     1k      =1k      125m        2.81s     46.63    1405.35       0.00
 func parseLibfabric(out []byte, _ int, n uint64) (figures, error) {
-	bad := func(why string) (figures, error) { return figures{}, &outputError{"fi_pingpong", out, why} }
+	bad := func(why string) (figures, error) { return figures{}, &outputError{out, why} }
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	for lines.Scan() {
 		if !strings.HasPrefix(lines.Text(), "bytes") || !lines.Scan() {

@@ -35,9 +35,8 @@ type figures struct {
 
 // outputError is output that cannot be understood.
 type outputError struct {
-	program string
-	out     []byte
-	why     string
+	out []byte
+	why string
 }
 
 // Error shows the end of the output.
@@ -47,5 +46,5 @@ func (e *outputError) Error() string {
 	if len(out) > most {
 		out = out[len(out)-most:]
 	}
-	return fmt.Sprintf("%s: %s in its output, which ends %q", e.program, e.why, out)
+	return fmt.Sprintf("%s in its output, which ends %q", e.why, out)
 }

@@ -121,10 +121,16 @@ type Ratio struct {
 type sample struct {
 	messages, bytes uint64
 	elapsed, cpu    time.Duration
+	// oneWay is half of the round's median latency, 0 when it has none.
+	oneWay time.Duration
+	// mallocs are the objects allocated meanwhile.
+	mallocs uint64
 }
 
 // gbPerS is the rate in 1e9 bytes a second: bytes a nanosecond.
 func (s sample) gbPerS() float64 { return per(float64(s.bytes), float64(s.elapsed)) }
+
+func (s sample) cpuPerGB() float64 { return per(s.cpu.Seconds()*1e9, float64(s.bytes)) }
 
 func (s sample) msgsPerS() float64 { return per(float64(s.messages), s.elapsed.Seconds()) }
 
@@ -140,6 +146,9 @@ func newSeries() *series { return &series{hist: newHistogram()} }
 
 // add adds a round and what was spent in it.
 func (s *series) add(x sample, h histogram, u usage) {
+	if h.h.TotalCount() > 0 {
+		x.oneWay = time.Duration(h.h.ValueAtQuantile(50) / 2)
+	}
 	s.samples = append(s.samples, x)
 	s.hist.merge(h)
 	s.retransmits += u.Retransmits

@@ -151,7 +151,7 @@ func (s *session) usage(ctx context.Context) (usage, error) {
 	}
 	here, there := s.ep.usage(), *resp.Usage
 	if s.mode == modeInProcess {
-		there.CPU = 0 // the same process
+		there.CPU, there.Mallocs = 0, 0 // the same process
 	}
 	return here.add(there), nil
 }

@@ -52,7 +52,7 @@ const (
 // parseUCX reads the final figures of ucx_perftest -f -v: a heading, and the
 // line that follows it.
 func parseUCX(out []byte, _ int, _ uint64) (figures, error) {
-	bad := func(why string) (figures, error) { return figures{}, &outputError{"ucx_perftest", out, why} }
+	bad := func(why string) (figures, error) { return figures{}, &outputError{out, why} }
 	at := bytes.Index(out, []byte(ucxIterations+","))
 	if at < 0 {
 		return bad("no heading")

@@ -10,18 +10,20 @@ import (
 type usage struct {
 	// CPU is user and system time.
 	CPU time.Duration `json:"cpu"`
+	// Mallocs is the objects that the process has allocated.
+	Mallocs uint64 `json:"mallocs"`
 	// Retransmits is the packets that a cell's queue pairs sent again.
 	Retransmits uint64 `json:"retransmits"`
 	Causes
 }
 
 func (u usage) add(v usage) usage {
-	return usage{CPU: u.CPU + v.CPU, Retransmits: u.Retransmits + v.Retransmits, Causes: u.Causes.add(v.Causes)}
+	return usage{CPU: u.CPU + v.CPU, Mallocs: u.Mallocs + v.Mallocs, Retransmits: u.Retransmits + v.Retransmits, Causes: u.Causes.add(v.Causes)}
 }
 
 // since is what came after v.
 func (u usage) since(v usage) usage {
-	return usage{CPU: u.CPU - v.CPU, Retransmits: u.Retransmits - v.Retransmits, Causes: u.Causes.since(v.Causes)}
+	return usage{CPU: u.CPU - v.CPU, Mallocs: u.Mallocs - v.Mallocs, Retransmits: u.Retransmits - v.Retransmits, Causes: u.Causes.since(v.Causes)}
 }
 
 // Causes are what makes packets be sent again, counted on both sides. One

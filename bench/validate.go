@@ -121,5 +121,8 @@ func (c cell) validate() error {
 	if c.Depth == 0 {
 		return &FlagError{Flag: "depth", Given: "0", Allowed: fmt.Sprintf("1 to %d", MaxDepth), Do: "choose it before asking a peer"}
 	}
+	if c.List < 0 || c.List > c.Depth {
+		return &FlagError{Flag: "depth", Given: fmt.Sprintf("%d with lists of %d", c.Depth, c.List), Allowed: "a list or more", Do: "post shorter lists"}
+	}
 	return cfg.validateLists()
 }

@@ -62,7 +62,7 @@ arrives is verified. The baselines move the same sizes in the same rounds.`,
 		return fmt.Errorf("%w; %w", err, errUsage)
 	})
 	o.flags(c)
-	c.AddCommand(peerCommand())
+	c.AddCommand(peerCommand(), compareCommand(), floorsCommand())
 	c.CompletionOptions.DisableDefaultCmd = true
 	return c
 }

@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Defaults of RunGoals.
+const (
+	// DefaultGoalRounds is how often each side of a goal is measured.
+	DefaultGoalRounds = 7
+	// DefaultGoalDuration is the timed part of each side, over all rounds.
+	DefaultGoalDuration = 1400 * time.Millisecond
+)
+
+// GoalsReport is what was found of some goals.
+type GoalsReport struct {
+	Rounds   int    `json:"rounds"`
+	Duration string `json:"duration"`
+	Seed     uint64 `json:"seed"`
+	Mode     string `json:"mode"`
+	// TCP says how the TCP baseline's connection was set up, ForeignTCP names the
+	// congestion control of foreign programs.
+	TCP        string       `json:"tcp,omitempty"`
+	ForeignTCP string       `json:"foreign_tcp,omitempty"`
+	Goals      []GoalResult `json:"goals"`
+}
+
+// RunGoals measures goals one after the other. Of cfg it uses Duration (a side's
+// timed part, over all rounds), Rounds, Seed, Local (each session takes the next
+// two addresses from there), InProcess and PeerCommand. A goal whose baseline
+// cannot run is reported as not measured; any other error ends the run and comes
+// with what was measured before it.
+func RunGoals(ctx context.Context, cfg Config, goals []Goal, p Progress) (*GoalsReport, error) {
+	if cfg.Rounds == 0 {
+		cfg.Rounds = DefaultGoalRounds
+	}
+	if cfg.Duration == 0 {
+		cfg.Duration = DefaultGoalDuration
+	}
+	cfg = cfg.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if p == nil {
+		p = quiet{}
+	}
+	r := &GoalsReport{
+		Rounds: cfg.Rounds, Duration: cfg.Duration.String(), Seed: cfg.Seed, Mode: modeProcesses,
+		Goals: []GoalResult{},
+	}
+	if cfg.InProcess {
+		r.Mode = modeInProcess
+	}
+	p.Begin(len(goals))
+	defer p.End()
+	for _, g := range goals {
+		p.Step(g.Name)
+		x, err := g.run(ctx, cfg, r)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", g.Name, err)
+		}
+		r.Goals = append(r.Goals, x)
+	}
+	return r, nil
+}
+
+// run measures one goal in sessions of its own, and tells r what baselines were.
+func (g *Goal) run(ctx context.Context, cfg Config, r *GoalsReport) (_ GoalResult, err error) {
+	x := GoalResult{Goal: *g, Verdict: VerdictNone}
+	if g.needs != "" {
+		if x.Why = cfg.absent(g.needs.kind()); x.Why != "" {
+			return x, nil
+		}
+	}
+	a := newArena(cfg)
+	defer func() { err = errors.Join(err, a.close()) }()
+	x.Measured, err = g.measure(ctx, a)
+	if bad := (*ForeignError)(nil); errors.As(err, &bad) && ctx.Err() == nil {
+		x.Why = bad.Error()
+		return x, nil
+	}
+	r.TCP, r.ForeignTCP = cmp.Or(a.tcp, r.TCP), cmp.Or(a.foreign, r.ForeignTCP)
+	if err == nil {
+		x.Verdict = g.verdict(&x.Measured)
+	}
+	return x, err
+}

@@ -1,0 +1,90 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteJSON writes the report as one indented object and a newline.
+func (r *GoalsReport) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+var goalsHead = []string{"goal", "floor", "aim", "median", "spread", "ours", "theirs", "verdict"}
+
+// WriteTable writes a line a goal, and what each of them says.
+func (r *GoalsReport) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "hixl-bench floors: %s, %d rounds in turns, %s a side, seed %d, ICRC on, every byte verified outside the timed part\n\n",
+		r.Mode, r.Rounds, r.Duration, r.Seed)
+	rows := [][]string{goalsHead}
+	for i := range r.Goals {
+		rows = append(rows, r.Goals[i].cells())
+	}
+	writeColumns(&b, rows)
+	b.WriteByte('\n')
+	for i := range r.Goals {
+		g := &r.Goals[i]
+		fmt.Fprintf(&b, "%s: %s", g.Name, g.What)
+		if g.Why != "" {
+			b.WriteString(": not measured: " + g.Why)
+		}
+		b.WriteString(".\n")
+	}
+	b.WriteString(r.baselines())
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// baselines says how those that were measured were set up.
+func (r *GoalsReport) baselines() (s string) {
+	if r.TCP != "" {
+		s = "tcp: " + r.TCP + "; one way is half of a message and an 8-byte answer.\n"
+	}
+	if r.ForeignTCP != "" {
+		s += "ucx: " + ucxPut.about + "; TCP congestion control " + r.ForeignTCP + ".\n"
+	}
+	return s
+}
+
+// WriteMarkdown writes the goals as a table for a document.
+func (r *GoalsReport) WriteMarkdown(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("| goal | | floor | aim | median [spread] | ours | theirs | verdict |\n|---|---|---|---|---|---|---|---|\n")
+	for i := range r.Goals {
+		g := &r.Goals[i]
+		c := g.cells()
+		if g.Why != "" {
+			c[7] += ": " + g.Why
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | **%s** %s | %s | %s | %s |\n", c[0], g.What, c[1], c[2], c[3], c[4], c[5], c[6], c[7])
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// cells is a goal's line.
+func (g *GoalResult) cells() []string {
+	bound := ">= "
+	if g.AtMost {
+		bound = "<= "
+	}
+	row := []string{g.Name, bound + plain(g.Floor), bound + plain(g.Aim), "-", "", "", "", g.Verdict}
+	if g.Rounds == 0 {
+		return row
+	}
+	row[3], row[4] = digits(g.Median), fmt.Sprintf("[%s..%s]", digits(g.Min), digits(g.Max))
+	if g.SideUnit != "" {
+		row[5], row[6] = digits(g.Ours)+" "+g.SideUnit, digits(g.Theirs)+" "+g.SideUnit
+	} else {
+		row[5] = digits(g.Median) + " " + g.Unit
+	}
+	return row
+}
+
+// plain writes a goal's bound.
+func plain(v float64) string { return fmt.Sprint(v) }
