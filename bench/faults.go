@@ -14,6 +14,7 @@ func (f Faults) wrapper(seed uint64) func(transport.Conn) transport.Conn {
 	return func(c transport.Conn) transport.Conn {
 		w, err := faults.Wrap(c, faults.Config{
 			Seed: seed, Loss: f.Loss, Reorder: f.Reorder, Duplicate: f.Duplicate, Corrupt: f.Corrupt,
+			Trains: !c.Caps().HeadersVisible,
 		})
 		if err != nil {
 			panic(err) // validate refused what Wrap refuses

@@ -24,6 +24,14 @@
 // Spurious calls are safe. Commit and Fetched may come at once, or much later
 // and in any order.
 //
+// # Loss
+//
+// A sequence NAK, or a response that passes a missing one, resends from the gap on
+// at once and makes the window smaller (see type window in the source). When there is
+// no answer at all, the oldest packet is sent alone, as a probe. Only waits of the
+// whole configured timeout count as retries: a connection fails after RetryCount+1 of
+// them without any progress, and never earlier.
+//
 // # Numbers
 //
 // PSNs are carried inside as 64-bit sequence numbers that never wrap; the wire's

@@ -439,7 +439,7 @@ func TestEarlyTimeout(t *testing.T) {
 	a.post(a.req(2, wr.OpWrite, 0, 8))
 	a.drain()
 	a.lose(1)
-	a.advance(minTimeout)
+	a.advance(calmTimeout)
 	a.want("WRITE_ONLY 1 A va+0 len=8 [8]")
 	require.EqualValues(t, 1, a.rc.Stats().EarlyTimeouts)
 	a.lose(1)
@@ -451,23 +451,40 @@ func TestEarlyTimeout(t *testing.T) {
 	a.wantDone("2:transport retry counter exceeded")
 }
 
-// §7.2: loss halves the window once for a flight, acknowledgements restore it.
+// §7.2: each resend makes the window smaller, acknowledgements of what filled it
+// restore it.
 func TestWindowShrinksAndGrows(t *testing.T) {
 	a, b := newPair(t)
-	full := a.rc.req.win.bytes
+	win := &a.rc.req.win
+	require.EqualValues(t, firstWindow, win.packets)
 	a.post(a.req(1, wr.OpWrite, 0, 500_000))
 	a.drain()
 	a.lose(1)
 	a.deliverAll()
 	b.deliverAll()
-	require.Equal(t, full/2, a.rc.req.win.bytes)
+	require.EqualValues(t, firstWindow-firstWindow/lossCut, win.packets)
+	a.lose(1)
+	a.deliverAll()
+	require.Len(t, a.rc.Completions(), 0)
+	b.want() // its NAK has been sent, the peer went back: only the timer helps
+	for range 20 {
+		a.post(a.req(2, wr.OpWrite, 0, 8))
+	}
+	a.advance(timeout14)
 	a.exchange()
-	a.wantDone("1:success")
-	for i := range 20 {
-		a.post(a.req(uint64(i), wr.OpWrite, 0, 500_000))
+	require.Less(t, win.packets, win.max)
+	for i := range 60 {
+		a.post(a.req(uint64(i), wr.OpWrite, 0, 1_000_000))
 		a.exchange()
 	}
-	require.Equal(t, full, a.rc.req.win.bytes)
+	require.Equal(t, win.max, win.packets)
+	// What does not fill the window is no reason for a larger one.
+	win.packets = 100
+	for i := range 60 {
+		a.post(a.req(uint64(i), wr.OpWrite, 0, 8))
+		a.exchange()
+	}
+	require.EqualValues(t, 100, win.packets)
 }
 
 // §7.2.1: CE marks give CNPs, not faster than one in 50 µs, and CNPs shrink the
@@ -476,14 +493,14 @@ func TestCongestionNotification(t *testing.T) {
 	a, b := newPair(t)
 	a.post(a.req(1, wr.OpWrite, 0, 500_000))
 	a.drain()
-	full := a.rc.req.win.bytes
+	full := a.rc.req.win.packets
 	b.rc.Congested(b.now)
 	b.drain()
 	b.rc.Congested(b.now.Add(CNPInterval - 1))
 	b.drain()
 	b.want("CNP")
 	b.deliverAll()
-	require.Equal(t, full/2, a.rc.req.win.bytes)
+	require.Equal(t, full/2, a.rc.req.win.packets)
 	b.rc.Congested(b.now.Add(CNPInterval))
 	b.drain()
 	b.want("CNP")

@@ -79,7 +79,7 @@ func (c *RC) Accept(now mono.Time, p *roce.Packet) wr.Work {
 		c.common.stats.DroppedInError++ // §3.17: no NAK from a QP in ERR
 	case p.Opcode == roce.OpCNP:
 		c.common.stats.CNPsReceived++
-		c.req.win.lost(c.req.una, c.req.hi)
+		c.req.win.congested(c.req.una, c.req.hi)
 	case p.Opcode.Transport() != roce.RC:
 		c.common.stats.DroppedOpcode++
 	case p.Opcode.IsResponse():

@@ -65,7 +65,7 @@ func (r *requester) start(s SendConfig) {
 	r.timer.init(&s)
 	// A READ is asked for in parts, so that no more comes back at once than
 	// the window lets out.
-	r.readChunk = max(1, min(r.win.maxPSNs, r.win.maxBytes/(r.c.common.mtu+wr.PacketCost))/4)
+	r.readChunk = max(1, min(r.win.max, r.win.maxBytes/(r.c.common.mtu+wr.PacketCost))/4)
 	r.started = true
 }
 
@@ -120,13 +120,16 @@ func (r *requester) rewind() {
 }
 
 // progress follows every advance of una from the given value.
-func (r *requester) progress(now mono.Time, from, cost uint64) {
+func (r *requester) progress(now mono.Time, from uint64) {
 	if r.una == from {
 		return
 	}
-	r.seqErr, r.nakDone, r.probing = false, false, false
-	r.win.acked(r.acked() - cost)
-	r.rtt.acked(r.una, now)
+	r.seqErr, r.nakDone = false, false
+	r.win.acked(r.una-from, r.hi-from)
+	if took, ok := r.rtt.acked(r.una, now); ok {
+		r.win.measured(r.una-r.rtt.from, took, r.rtt.least)
+	}
+	r.judgeProbe()
 	if r.send < r.una {
 		r.send = r.una
 	}
@@ -143,9 +146,36 @@ func (r *requester) progress(now mono.Time, from, cost uint64) {
 	r.retire()
 }
 
+// judgeProbe learns from progress after a probe. An answer that goes beyond the
+// probe is for first copies, which the peer is only slow to take, so the next
+// probe follows; one that ends there shows that what came after was dropped.
+func (r *requester) judgeProbe() {
+	switch {
+	case !r.probing || r.una < r.send:
+	case r.una >= r.hi:
+		r.probing = false
+	case r.una > r.send:
+		r.probeSent = false
+	default:
+		r.lost()
+	}
+}
+
+// lost goes back to the oldest unanswered packet, which did not arrive, and makes
+// the window smaller.
+func (r *requester) lost() {
+	r.win.lost()
+	r.probing = false
+	r.rewind()
+}
+
 // arm starts a new period of waiting for an answer.
 func (r *requester) arm(now mono.Time) {
-	r.timer.arm(now, r.rtt.timeout(r.timer.full, r.timer.fixed))
+	d := r.timer.full
+	if !r.timer.fixed {
+		d = r.rtt.timeout(d, r.win.calm())
+	}
+	r.timer.arm(now, d)
 }
 
 // retire completes the requests that are answered and in memory, in order.

@@ -32,8 +32,7 @@ func (r *requester) response(now mono.Time, p *roce.Packet) wr.Work {
 		r.c.common.stats.StaleResponses++
 		return wr.Work{}
 	}
-	r.probing = false
-	from, cost := r.una, r.acked()
+	from := r.una
 	ackTo := v
 	if isAck && kind == roce.AckACK {
 		r.credits(p.AETH.Syndrome)
@@ -48,13 +47,12 @@ func (r *requester) response(now mono.Time, p *roce.Packet) wr.Work {
 	if r.c.failed {
 		return work
 	}
-	progressed := r.una != from
-	r.progress(now, from, cost)
+	r.progress(now, from)
 	switch {
 	case passed:
 		r.impliedNAK(now)
 	case kind != roce.AckACK:
-		r.nak(now, p.AETH.Syndrome, progressed)
+		r.nak(now, p.AETH.Syndrome)
 	}
 	return work
 }

@@ -95,10 +95,15 @@ func (r *requester) timeout(now mono.Time) {
 		r.c.common.stats.EarlyTimeouts++
 	}
 	r.rtt.backoff++
-	r.win.lost(r.una, r.hi)
+	r.probe()
+	r.arm(now)
+}
+
+// probe resends the oldest unanswered packet alone. Its answer tells whether
+// anything was lost.
+func (r *requester) probe() {
 	r.rewind()
 	r.probing, r.probeSent, r.nakDone = true, false, false
-	r.arm(now)
 }
 
 // spendRetry takes one of the retries; without one left the oldest unanswered
@@ -119,24 +124,20 @@ func (r *requester) impliedNAK(now mono.Time) {
 		return
 	}
 	r.c.common.stats.ImpliedNAKs++
-	if !r.spendRetry() {
-		return
-	}
 	r.seqErr = true
-	r.win.lost(r.una, r.hi)
-	r.rewind()
+	r.lost()
 	r.arm(now)
 }
 
 // nak acts on a NAK or RNR NAK for the packet at una (§3.14, §3.15).
-func (r *requester) nak(now mono.Time, s roce.Syndrome, progressed bool) {
+func (r *requester) nak(now mono.Time, s roce.Syndrome) {
 	if s.Kind() == roce.AckRNR {
 		r.rnr(now, s)
 		return
 	}
 	switch s {
 	case roce.SynNakSeq:
-		r.seqNAK(now, progressed)
+		r.seqNAK(now)
 	case roce.SynNakInvalid:
 		r.fatalNAK(s, cq.StatusRemoteInvalid)
 	case roce.SynNakAccess:
@@ -154,19 +155,13 @@ func (r *requester) fatalNAK(s roce.Syndrome, status cq.Status) {
 }
 
 // seqNAK goes back to the packet the peer misses, once for each (§3.15).
-func (r *requester) seqNAK(now mono.Time, progressed bool) {
+func (r *requester) seqNAK(now mono.Time) {
 	if !r.timer.rnrUntil.IsZero() || (r.nakDone && r.nakAt == r.una) {
 		return
 	}
 	r.c.common.stats.SeqNAKsReceived++
-	// After a timeout without progress the timer counts: a NAK shows that the peer
-	// is alive, and its probes may be what is lost.
-	if !progressed && r.rtt.backoff == 0 && !r.spendRetry() {
-		return
-	}
 	r.nakDone, r.nakAt = true, r.una
-	r.win.lost(r.una, r.hi)
-	r.rewind()
+	r.lost()
 	r.arm(now)
 }
 
@@ -186,6 +181,7 @@ func (r *requester) rnr(now mono.Time, s roce.Syndrome) {
 		t.rnrLeft--
 	}
 	t.retryLeft = t.retry // the peer is alive
+	r.probing = false
 	r.rewind()
 	t.stop()
 	d := s.RNRDelay()

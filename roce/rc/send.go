@@ -118,7 +118,7 @@ func (r *requester) emit(now mono.Time, b *wr.Batch, w *wr.WQE, i, n uint64) {
 	if p.AckReq {
 		r.sinceAck = 0
 		if r.send == r.hi {
-			r.rtt.start(r.send+n, now)
+			r.rtt.start(r.una, r.send+n, now)
 		}
 	} else {
 		r.sinceAck++
@@ -130,7 +130,7 @@ func (r *requester) emit(now mono.Time, b *wr.Batch, w *wr.WQE, i, n uint64) {
 // answer of its own, every few packets of a long message, a probe, and the
 // packet after which the window is full.
 func (r *requester) wantsAck(w *wr.WQE, i uint64, last bool) bool {
-	if last || w.Op.TakesRead() || r.probing || r.sinceAck+1 >= r.ackEvery {
+	if last || w.Op.TakesRead() || r.probing || r.sinceAck+1 >= r.win.ackEvery(r.ackEvery) {
 		return true
 	}
 	return !r.admits(w, i+2)

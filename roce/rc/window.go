@@ -3,112 +3,123 @@ package rc
 import (
 	"time"
 
-	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/roce/wr"
 )
 
-// minWindowPackets is the smallest window that loss leaves: enough for a gap to
-// be noticed by what follows it.
-const minWindowPackets = 8
+// Sizes of the window, in packets, and how it changes.
+const (
+	// firstWindow is what a connection begins with. It doubles with each round
+	// trip until something is lost.
+	firstWindow = 64
+	// minWindow is what loss leaves: enough that what follows a gap tells of it,
+	// and that few losses are left to the timer.
+	minWindow = 16
+	// A loss takes a lossCut-th away, and what was acknowledged gives a growth-th
+	// back, or a slowGrowth-th where more would only stand in a queue. So with one
+	// packet in n lost it settles below n.
+	lossCut    = 4
+	growth     = 4
+	slowGrowth = 32
+	// calmAfter is how many packets in a row must be delivered until the network is
+	// taken for one that loses none.
+	calmAfter = 4096
+	// shortQueue is how long packets may wait on their way without a queue being
+	// seen in it: processors work in bursts.
+	shortQueue = 100 * time.Microsecond
+)
 
-// window bounds what is unacknowledged, in bytes of [wr.PacketCost]-weighted
-// packets and in PSNs (§3.5, §7.2). Loss halves the byte window, at most once
-// for what was in flight; each acknowledged byte lets it grow by a quarter. Since
-// recovery is go-back-N, a large window under loss mostly sends what the peer
-// will drop.
+// window bounds what is unacknowledged (§3.5, §7.2): in bytes, weighed with
+// [wr.PacketCost], by a constant; in packets, or for READs those of their
+// answers, by what is seen of the network.
+//
+// A peer that misses a packet drops all that follow it (§4.2), so each loss costs
+// what was in flight, and a window is best as large as what the way and a short
+// queue hold: a smaller one leaves gaps, a larger one is only more to send again.
+// That is measured (see measured). Where the loss is so heavy that not even as
+// much gets through in one piece, the window goes by how often packets are lost.
+// Each resend is for a gap of its own, since it begins anew with everything
+// behind the gap, and so each counts.
 type window struct {
-	maxBytes, minBytes uint64
-	maxPSNs            uint64
-	bytes              uint64 // now
-	recover            uint64 // no second cut before this sequence number is acknowledged
+	maxBytes uint64
+	max, min uint64
+	packets  uint64 // now
+	pipe     uint64 // what the way and a short queue hold; 0: not known
+	grown    uint64 // what growth has gathered, less than a packet, in packets times slowGrowth
+	lossless bool   // so far
+	inRow    uint64 // packets delivered since the last loss, or since ever
+	recover  uint64 // no congestion counts before this sequence number is acknowledged
 }
 
 func (w *window) init(s *SendConfig, mtu uint64) {
-	w.maxBytes = max(uint64(s.WindowBytes), mtu+wr.PacketCost)
-	w.minBytes = min(minWindowPackets*(mtu+wr.PacketCost), w.maxBytes)
-	w.maxPSNs = uint64(s.WindowPSNs)
-	w.bytes = w.maxBytes
+	*w = window{maxBytes: max(uint64(s.WindowBytes), mtu+wr.PacketCost), max: uint64(s.WindowPSNs), lossless: true}
+	w.min, w.packets = min(minWindow, w.max), min(firstWindow, w.max)
 }
 
-// admits reports whether psns packets that weigh cost may be unacknowledged.
-func (w *window) admits(psns, cost uint64) bool { return psns <= w.maxPSNs && cost <= w.bytes }
+// admits reports whether so many packets that weigh cost may be unacknowledged.
+func (w *window) admits(packets, cost uint64) bool { return packets <= w.packets && cost <= w.maxBytes }
 
-// acked lets the window grow after cost was acknowledged.
-func (w *window) acked(cost uint64) { w.bytes = min(w.maxBytes, w.bytes+cost/4) }
+// acked lets the window grow after packets of the flight were acknowledged, if it
+// was of use.
+func (w *window) acked(packets, flight uint64) {
+	w.inRow += packets
+	if 2*flight < w.packets {
+		return
+	}
+	switch {
+	case w.lossless:
+		packets *= slowGrowth
+	case w.pipe == 0 || w.packets < w.pipe:
+		packets *= slowGrowth / growth
+	}
+	w.grown += packets
+	w.packets = min(w.max, w.packets+w.grown/slowGrowth)
+	w.grown %= slowGrowth
+}
 
-// lost halves the window, for loss or for a congestion notification, if una has passed what the last cut was for; hi is the
-// end of what is in flight now.
-func (w *window) lost(una, hi uint64) {
+// measured takes a sample: so many packets were delivered in the time took. The
+// shortest round trip lately is least: what is delivered in twice that time, or in
+// that of a short queue, is what the pipe holds. A flight that did not fill the
+// window shows only that it holds as much.
+func (w *window) measured(packets uint64, took, least time.Duration) {
+	fits := packets * uint64(min(max(2*least, shortQueue), time.Second)) / uint64(max(took, 1))
+	if fits < w.pipe && 2*packets < w.packets {
+		return
+	}
+	if w.pipe > 0 {
+		fits = (3*w.pipe + fits + 3) / 4
+	}
+	w.pipe = fits
+}
+
+// lost makes the window smaller because what was sent has to be sent again.
+func (w *window) lost() {
+	w.lossless, w.inRow = false, 0
+	n := w.packets - w.packets/lossCut
+	if w.pipe > 0 {
+		n = min(n, w.pipe)
+	}
+	w.packets = max(w.min, n)
+}
+
+// calm reports whether nothing has been lost lately.
+func (w *window) calm() bool { return w.lossless || w.inRow >= calmAfter }
+
+// congested halves the window for a congestion notification, once for what is in
+// flight: from una to hi.
+func (w *window) congested(una, hi uint64) {
 	if una < w.recover || una == hi {
 		return
 	}
-	w.recover = hi
-	w.bytes = max(w.minBytes, w.bytes/2)
+	w.recover, w.lossless, w.inRow = hi, false, max(w.inRow, calmAfter)
+	w.packets = max(w.min, w.packets/2)
 }
 
-// Bounds of the timeout that is derived from the round trip. The lower one is
-// above the time for which a loaded host may leave a peer without a processor;
-// what arrives late all the same makes early duplicates, which a peer takes
-// (§3.12).
-const (
-	minTimeout       = 12 * time.Millisecond
-	firstTimeout     = 20 * time.Millisecond // before anything was measured
-	rttFactor        = 8
-	maxBackoff       = 6 // doublings
-	probesPerTimeout = 4
-)
-
-// roundTrip measures how long an acknowledgement takes, and gives a timeout that
-// is shorter than the configured one.
-type roundTrip struct {
-	smooth  time.Duration
-	backoff uint
-	seq     uint64 // the sample ends when this is acknowledged
-	sent    mono.Time
-}
-
-// start begins a sample with a packet that asks for an acknowledgement of
-// everything before seq, unless one is under way.
-func (r *roundTrip) start(seq uint64, now mono.Time) {
-	if r.sent.IsZero() {
-		r.seq, r.sent = seq, now
+// ackEvery returns after how many packets one asks for an acknowledgement, at
+// most n: often enough that a small window moves on in steps.
+func (w *window) ackEvery(n int) int {
+	least := minWindow / 4
+	if w.lossless {
+		least = MinAckEvery
 	}
-}
-
-// acked ends the sample when una has reached it.
-func (r *roundTrip) acked(una uint64, now mono.Time) {
-	r.backoff = 0
-	if r.sent.IsZero() || una < r.seq {
-		return
-	}
-	d := now.Sub(r.sent)
-	r.sent = 0
-	if r.smooth == 0 {
-		r.smooth = d
-		return
-	}
-	if d < r.smooth {
-		r.smooth -= (r.smooth - d) / 2
-		return
-	}
-	// A sample that a stall stretched must not carry the timeout away with it.
-	r.smooth += (min(d, 2*r.smooth) - r.smooth) / 8
-}
-
-// cancel drops the sample: after a resend an answer does not tell which copy it
-// is for.
-func (r *roundTrip) cancel() { r.sent = 0 }
-
-// timeout returns how long to wait for an answer, at most limit.
-func (r *roundTrip) timeout(limit time.Duration, fixed bool) time.Duration {
-	if fixed {
-		return limit
-	}
-	d := firstTimeout
-	if r.smooth != 0 {
-		d = max(minTimeout, rttFactor*r.smooth)
-	}
-	// Even backed off it asks some times within the configured timeout: a probe
-	// is one packet, and costs no retry.
-	return min(limit, max(minTimeout, min(d<<min(r.backoff, maxBackoff), limit/probesPerTimeout)))
+	return min(n, max(int(w.packets/4), least))
 }

@@ -29,6 +29,12 @@ type Config struct {
 	Reorder float64
 	// Corrupt flips one bit, anywhere from the BTH to the ICRC.
 	Corrupt float64
+	// Trains lets the NIC send trains, whose packets have their faults one by one,
+	// as on a network behind the segmentation. What follows the fault leaves as a
+	// train of its own, so over IPv4 it has another identification than the one
+	// it was sealed for. A receiver of ours that does not see identifications
+	// finds the right one; to any other it is a damaged packet.
+	Trains bool
 }
 
 func (c Config) check() error {

@@ -53,10 +53,13 @@ func Wrap(c transport.Conn, cfg Config) (*Conn, error) {
 	return f, nil
 }
 
-// Caps are those of the inner Conn without trains: faults befall packets.
+// Caps are those of the inner Conn, without trains unless [Config.Trains] lets
+// them through.
 func (c *Conn) Caps() transport.Caps {
 	caps := c.Conn.Caps()
-	caps.Trains = transport.Trains{}
+	if !c.cfg.Trains {
+		caps.Trains = transport.Trains{}
+	}
 	return caps
 }
 
@@ -76,8 +79,9 @@ func (c *Conn) WriteBatch(b []transport.Tx) (int, error) {
 	}
 	var bad error
 	n := len(b)
+	trains := c.Caps().Trains
 	for i := range b {
-		if bad = transport.CheckTx(&b[i], c.LocalAddr(), transport.Trains{}); bad != nil {
+		if bad = transport.CheckTx(&b[i], c.LocalAddr(), trains); bad != nil {
 			n = i
 			break
 		}
@@ -89,24 +93,73 @@ func (c *Conn) WriteBatch(b []transport.Tx) (int, error) {
 	return n, bad
 }
 
-// add decides about one packet of the caller's.
+// fate is what befalls a packet.
+type fate struct{ lost, corrupted, duplicated, reordered bool }
+
+func (c *Conn) draw() (f fate) {
+	f.lost = c.chance(c.cfg.Loss)
+	if !f.lost {
+		f.corrupted, f.duplicated, f.reordered = c.chance(c.cfg.Corrupt), c.chance(c.cfg.Duplicate), c.chance(c.cfg.Reorder)
+	}
+	return f
+}
+
+// add decides about the packets of one Tx of the caller's. What nothing befalls
+// stays together.
 func (c *Conn) add(index int, tx transport.Tx) {
-	if c.chance(c.cfg.Loss) {
+	first, n := 0, tx.Packets()
+	for k := range n {
+		f := c.draw()
+		if f == (fate{}) {
+			if len(c.held) > 0 {
+				c.run(index, &tx, first, k+1)
+				first = k + 1
+				c.pass()
+			}
+			continue
+		}
+		c.run(index, &tx, first, k)
+		first = k + 1
+		single := tx
+		single.Data, single.Seg = tx.Packet(k), 0
+		c.suffer(index, single, f)
+	}
+	c.run(index, &tx, first, n)
+}
+
+// run lets packets first to end of tx leave together.
+func (c *Conn) run(index int, tx *transport.Tx, first, end int) {
+	if first == end {
+		return
+	}
+	part := *tx
+	if n := tx.Packets(); n > 1 {
+		part.Data = tx.Data[first*tx.Seg : min(end*tx.Seg, len(tx.Data))]
+		if end-first == 1 {
+			part.Seg = 0
+		}
+	}
+	c.put(outgoing{index: index}, part)
+}
+
+// suffer does to one packet what befalls it.
+func (c *Conn) suffer(index int, tx transport.Tx, f fate) {
+	if f.lost {
 		c.counts.Lost++
 		return
 	}
 	o := outgoing{index: index}
-	if c.chance(c.cfg.Corrupt) {
+	if f.corrupted {
 		c.counts.Corrupted++
 		tx.Data, o.copy = c.clone(tx.Data), true
 		bit := c.rng.IntN(8 * len(tx.Data))
 		tx.Data[bit/8] ^= 1 << (bit % 8)
 	}
-	if c.chance(c.cfg.Duplicate) {
+	if f.duplicated {
 		c.counts.Duplicated++
 		c.put(outgoing{index: index}, tx)
 	}
-	if c.chance(c.cfg.Reorder) {
+	if f.reordered {
 		c.counts.Reordered++
 		if !o.copy {
 			tx.Data = c.clone(tx.Data)

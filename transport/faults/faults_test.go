@@ -271,3 +271,61 @@ func TestSameSeedSameFaults(t *testing.T) {
 	require.Equal(t, run(1), run(1))
 	require.NotEqual(t, run(1), run(2))
 }
+
+// Packets of a train have their faults one by one, and what stays behind leaves in
+// trains, in order.
+func TestTrains(t *testing.T) {
+	const size, packets = 64, 60
+	train := make([]byte, packets*size-10) // the last is shorter
+	for i := range packets {
+		p := train[i*size : min((i+1)*size, len(train))]
+		for k := range p {
+			p[k] = 0x55
+		}
+		p[0], p[1] = 0, byte(i)
+	}
+	single := append([]byte(nil), train[:size]...)
+	single[1] = packets
+	require.False(t, wrap(t, &recorder{}, Config{}).Caps().Trains.On())
+	for _, cfg := range []Config{
+		{}, {Loss: 0.1}, {Loss: 1}, {Corrupt: 0.1}, {Duplicate: 0.1}, {Reorder: 0.2}, {Loss: 0.1, Corrupt: 0.1, Duplicate: 0.1, Reorder: 0.1},
+	} {
+		cfg.Trains, cfg.Seed = true, 5
+		r := &recorder{}
+		c := wrap(t, r, cfg)
+		require.True(t, c.Caps().Trains.On())
+		for range 20 {
+			r.sent = nil
+			before := c.Counts()
+			n, err := c.WriteBatch([]transport.Tx{{Data: train, Seg: size, Dst: addrB}, {Data: single, Dst: addrB}})
+			require.NoError(t, err)
+			require.Equal(t, 2, n)
+			c.mu.Lock()
+			for len(c.held) > 0 { // as time would
+				c.release(0)
+			}
+			_, err = c.flush(0)
+			c.mu.Unlock()
+			require.NoError(t, err)
+			if cfg == (Config{Trains: true, Seed: 5}) {
+				require.Len(t, r.sent, 2, "together")
+			}
+			var singles [][]byte
+			for _, b := range r.sent {
+				for len(b) > size {
+					singles, b = append(singles, b[:size]), b[size:]
+				}
+				singles = append(singles, b)
+			}
+			r.sent = singles
+			now := c.Counts()
+			got, damaged := r.numbers(t)
+			require.Len(t, got, packets+1-int(now.Lost-before.Lost)+int(now.Duplicated-before.Duplicated))
+			require.LessOrEqual(t, damaged, int(now.Corrupted-before.Corrupted)+int(now.Duplicated-before.Duplicated))
+			if cfg.Corrupt+cfg.Reorder == 0 && len(got) > 0 {
+				require.IsNonDecreasing(t, got)
+			}
+		}
+		require.NoError(t, c.Close())
+	}
+}

@@ -142,7 +142,7 @@ func (s *tally) complete(t *testing.T) {
 	}
 	for _, st := range []cq.Status{
 		cq.StatusSuccess, cq.StatusLocalLength, cq.StatusLocalQPOperation, cq.StatusFlushed, cq.StatusBadResponse, cq.StatusLocalAccess,
-		cq.StatusRemoteInvalid, cq.StatusRemoteAccess, cq.StatusRemoteOperation, cq.StatusRetryExceeded, cq.StatusRNRRetryExceeded, cq.StatusRemoteInvalidRD,
+		cq.StatusRemoteInvalid, cq.StatusRemoteAccess, cq.StatusRemoteOperation, cq.StatusRNRRetryExceeded, cq.StatusRemoteInvalidRD,
 	} {
 		require.NotZero(t, s.status[st], "no completion with status %v", st)
 	}

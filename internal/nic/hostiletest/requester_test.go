@@ -34,8 +34,8 @@ type requester struct {
 	una, sent, next uint64
 	open            []request // oldest first
 	depth           int
-	retry, rnrRetry int
-	retries, rnrs   int    // left
+	rnrRetry        int
+	rnrs            int    // left
 	repairing       bool   // an implied NAK (§3.10)
 	nakAt           uint64 // a sequence NAK was acted on, never if none
 	waiting         bool   // after an RNR NAK
@@ -89,7 +89,7 @@ func (c *conn) response(p *packet) {
 	}
 	if progress {
 		s.repairing, s.nakAt, s.waiting = false, never, false
-		s.retries, s.rnrs = s.retry, s.rnrRetry
+		s.rnrs = s.rnrRetry
 	}
 	switch {
 	case passed:
@@ -97,7 +97,7 @@ func (c *conn) response(p *packet) {
 	case code>>5 == 1:
 		c.receiverNotReady()
 	case code == nakSequence:
-		c.sequenceNAK(progress)
+		c.sequenceNAK()
 	case !positive:
 		c.want.fatalReceived++
 		c.fail(cq.StatusFlushed, map[byte]cq.Status{
@@ -182,38 +182,25 @@ func (c *conn) readData(r *request, p *packet) bool {
 	return true
 }
 
-// spend takes a retry; without one the oldest request fails (§3.12).
-func (c *conn) spend() bool {
-	if c.req.retries == 0 {
-		c.fail(cq.StatusFlushed, cq.StatusRetryExceeded)
-		return false
-	}
-	c.req.retries--
-	return true
-}
-
-// impliedNAK is §3.10: once a gap.
+// impliedNAK is §3.10: once a gap. Neither it nor a sequence NAK costs a retry:
+// both show that the peer is alive.
 func (c *conn) impliedNAK() {
 	s := &c.req
 	if s.repairing || s.waiting {
 		return
 	}
 	c.want.implied++
-	if c.spend() {
-		s.repairing, s.rewound = true, true
-	}
+	s.repairing, s.rewound = true, true
 }
 
 // sequenceNAK is the first row of §3.15.
-func (c *conn) sequenceNAK(progress bool) {
+func (c *conn) sequenceNAK() {
 	s := &c.req
 	if s.waiting || s.nakAt == s.una {
 		return
 	}
 	c.want.sequenceReceived++
-	if progress || c.spend() {
-		s.nakAt, s.rewound = s.una, true
-	}
+	s.nakAt, s.rewound = s.una, true
 }
 
 // receiverNotReady is §3.14.
@@ -230,7 +217,7 @@ func (c *conn) receiverNotReady() {
 	if s.rnrRetry != 7 {
 		s.rnrs--
 	}
-	s.retries, s.waiting = s.retry, true
+	s.waiting = true
 }
 
 // requestOf is the packet that a request sends as its number i (§3.3, §3.13).

@@ -159,13 +159,13 @@ func (c *conn) connect() {
 func (c *conn) ready() {
 	rng := c.w.rng
 	c.req = requester{
-		base: uint32(pick(rng, 0xFFFFFC, rng.IntN(1<<24))), depth: pick(rng, 0, 1, 4), retry: rng.IntN(8), rnrRetry: rng.IntN(8),
+		base: uint32(pick(rng, 0xFFFFFC, rng.IntN(1<<24))), depth: pick(rng, 0, 1, 4), rnrRetry: rng.IntN(8),
 		nakAt: never, again: never,
 	}
 	s := &c.req
-	s.retries, s.rnrs = s.retry, s.rnrRetry
+	s.rnrs = s.rnrRetry
 	c.modify(&qp.Attr{
-		State: qp.RTS, SendPSN: roce.PSN(s.base), RetryCount: uint8(s.retry), RNRRetry: uint8(s.rnrRetry), MaxRead: uint8(s.depth),
+		State: qp.RTS, SendPSN: roce.PSN(s.base), RetryCount: uint8(rng.IntN(8)), RNRRetry: uint8(s.rnrRetry), MaxRead: uint8(s.depth),
 	}, qp.MaskState|qp.MaskSendPSN|qp.MaskTimeout|qp.MaskRetryCount|qp.MaskRNRRetry|qp.MaskMaxRead)
 	c.state = qp.RTS
 }

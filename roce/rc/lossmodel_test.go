@@ -1,0 +1,233 @@
+package rc
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/roce"
+	"github.com/gohixl/hixl/roce/wr"
+)
+
+// lossModel is two engines, the processors they run on and a link that loses
+// packets, in virtual time. A processor takes what has arrived, handles it, and
+// sends what the engine gives, each of which takes its time; so a window that is
+// too large stands as a queue before the slower side.
+type lossModel struct {
+	t     testing.TB
+	rng   *rand.Rand
+	loss  float64
+	hosts [2]modelHost
+	link  time.Duration
+	free  [][]byte
+	batch *wr.Batch
+}
+
+type modelHost struct {
+	rc   *RC
+	busy mono.Time // until then
+	in   []modelPacket
+	cost modelCost
+}
+
+type modelPacket struct {
+	at mono.Time
+	b  []byte
+}
+
+// modelCost is the time a processor takes to wake up, and for each packet.
+type modelCost struct{ wake, receive, send time.Duration }
+
+// modelLoad is what is transferred, and over what.
+type modelLoad struct {
+	name      string
+	mtu       int
+	op        wr.Op
+	size      int
+	depth     int
+	messages  int
+	link      time.Duration
+	here, far modelCost
+	send      SendConfig
+}
+
+// The costs are of the order that was measured: of two processes on one machine,
+// of rdma_rxe behind a bridge, and of a link whose round trip takes a millisecond.
+var modelLoads = []modelLoad{
+	{
+		name: "loopback", mtu: 4096, op: wr.OpWrite, size: 1 << 20, depth: 8, messages: 120, link: 5 * time.Microsecond,
+		here: modelCost{8 * time.Microsecond, 300, 300}, far: modelCost{8 * time.Microsecond, 800, 300},
+	},
+	{
+		name: "read", mtu: 4096, op: wr.OpRead, size: 1 << 20, depth: 8, messages: 60, link: 5 * time.Microsecond,
+		here: modelCost{8 * time.Microsecond, 800, 300}, far: modelCost{8 * time.Microsecond, 300, 300},
+	},
+	{
+		name: "rxe", mtu: 1024, op: wr.OpWrite, size: 20001, depth: 100, messages: 100, link: 40 * time.Microsecond,
+		here: modelCost{10 * time.Microsecond, 2000, 3000}, far: modelCost{10 * time.Microsecond, 8000, 5000},
+	},
+	{
+		name: "far", mtu: 4096, op: wr.OpWrite, size: 1 << 20, depth: 8, messages: 80, link: 500 * time.Microsecond,
+		here: modelCost{8 * time.Microsecond, 500, 500}, far: modelCost{8 * time.Microsecond, 1000, 500},
+	},
+}
+
+type modelResult struct {
+	took           time.Duration
+	packets        uint64 // that were needed
+	sent           uint64
+	timeouts, naks uint64
+}
+
+func (r modelResult) overhead() float64 { return float64(r.sent) / float64(r.packets) }
+
+func runModel(t testing.TB, l modelLoad, loss float64, seed uint64) modelResult {
+	tt, ok := t.(*testing.T)
+	if !ok {
+		tt = &testing.T{}
+	}
+	a, b := newPair(tt, withMTU(l.mtu), func(a, _ *Config) {
+		a.Send = l.send
+		a.Send.FirstPSN, a.Send.MaxRead = 0xFFFFFE, 4
+		a.Send.Timeout, a.Send.RetryCount, a.Send.RNRRetry = 14, 7, 7
+		a.SendQueue = 128
+	})
+	m := &lossModel{t: t, rng: rand.New(rand.NewPCG(seed, 3)), loss: loss, link: l.link, batch: wr.NewBatch(256, 1<<18)}
+	m.hosts[0] = modelHost{rc: a.rc, cost: l.here}
+	m.hosts[1] = modelHost{rc: b.rc, cost: l.far}
+	r := a.req(1, l.op, 0, l.size)
+	start := a.now
+	now := start
+	posted, done := 0, 0
+	for done < l.messages {
+		for ; posted < l.messages && posted-done < l.depth; posted++ {
+			if err := a.rc.Post(now, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now = m.step(now)
+		done += len(a.rc.Completions())
+		a.rc.ClearCompletions()
+		b.rc.ClearCompletions()
+		if a.rc.Failed() {
+			t.Fatalf("failed at %v: %+v", now.Sub(start), a.rc.Cause())
+		}
+	}
+	s := a.rc.Stats()
+	packets := uint64(l.messages) * uint64((l.size+l.mtu-1)/l.mtu)
+	sent := s.Requests
+	if l.op == wr.OpRead {
+		sent = b.rc.Stats().Responses
+	}
+	return modelResult{took: now.Sub(start), packets: packets, sent: sent, timeouts: s.EarlyTimeouts + s.Timeouts, naks: s.SeqNAKsReceived}
+}
+
+// step lets the processor run that has something to do first.
+func (m *lossModel) step(now mono.Time) mono.Time {
+	best, at := -1, mono.Time(0)
+	for i := range m.hosts {
+		h := &m.hosts[i]
+		next := h.rc.Deadline()
+		if len(h.in) > 0 {
+			next = mono.Earliest(next, h.in[0].at)
+		}
+		if m.ready(h) {
+			next = mono.Earliest(next, now)
+		}
+		if next.IsZero() {
+			continue
+		}
+		next = max(next, h.busy)
+		if best < 0 || next < at {
+			best, at = i, next
+		}
+	}
+	if best < 0 {
+		m.t.Fatal("nothing will happen any more")
+	}
+	m.run(&m.hosts[best], &m.hosts[1-best], max(at, now))
+	return max(at, now)
+}
+
+func (m *lossModel) ready(h *modelHost) bool { return h.rc.resp.hasOutput() || h.rc.req.couldSend() }
+
+func (m *lossModel) run(h, peer *modelHost, now mono.Time) {
+	clock := now.Add(h.cost.wake)
+	n := 0
+	for ; n < len(h.in) && n < 256 && h.in[n].at <= now; n++ {
+		var p roce.Packet
+		if err := p.Decode(h.in[n].b); err != nil {
+			m.t.Fatal(err)
+		}
+		if w := h.rc.Accept(now, &p); w.Kind != wr.WorkNone {
+			h.rc.Commit(now, w.Token, wr.Done, 0)
+		}
+		clock = clock.Add(h.cost.receive)
+		m.free = append(m.free, h.in[n].b)
+	}
+	h.in = h.in[n:]
+	h.rc.Expire(now)
+	m.batch.Reset()
+	h.rc.Drain(now, m.batch)
+	for i := range m.batch.Len() {
+		o := m.batch.At(i)
+		if o.Token != 0 {
+			h.rc.Fetched(now, o.Token, wr.Done, false)
+		}
+		clock = clock.Add(h.cost.send)
+		if m.rng.Float64() >= m.loss {
+			peer.in = append(peer.in, modelPacket{clock.Add(m.link), m.packet(o)})
+		}
+	}
+	h.busy = clock
+}
+
+func (m *lossModel) packet(o *wr.Out) []byte {
+	var b []byte
+	if n := len(m.free); n > 0 {
+		b, m.free = m.free[n-1], m.free[:n-1]
+	} else {
+		b = make([]byte, 8192)
+	}
+	b = b[:cap(b)]
+	n := copy(b, o.Header())
+	return b[:n+int(o.Len)+int(o.Pad)+roce.ICRCLen]
+}
+
+func BenchmarkLoss(b *testing.B) {
+	for _, l := range modelLoads {
+		for _, loss := range []float64{0, 0.001, 0.01, 0.05} {
+			b.Run(fmt.Sprintf("%s/%g", l.name, 100*loss), func(b *testing.B) {
+				var sum, none modelResult
+				seed := uint64(0)
+				for b.Loop() {
+					seed++
+					r := runModel(b, l, loss, seed)
+					sum.took += r.took
+					sum.packets += r.packets
+					sum.sent += r.sent
+					sum.timeouts += r.timeouts
+					none.took += runModel(b, l, 0, seed).took
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(float64(none.took)/float64(sum.took), "of-lossless")
+				b.ReportMetric(sum.overhead(), "sent/packet")
+				b.ReportMetric(float64(sum.timeouts)/float64(seed), "timeouts")
+				b.ReportMetric(float64(sum.packets)*float64(l.mtu)/float64(sum.took), "GB/s")
+			})
+		}
+	}
+}
+
+// couldSend is hasOutput without its excuses: whether the next packet may leave.
+func (r *requester) couldSend() bool {
+	if !r.hasOutput() {
+		return false
+	}
+	w := r.q.At(r.cur)
+	i := r.send - w.First
+	n := r.step(w, i)
+	return (i != 0 || r.mayStart(w)) && !(w.Op.TakesRead() && r.rdOut >= r.maxRead) && (r.send == r.una || r.admits(w, i+n))
+}
