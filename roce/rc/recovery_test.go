@@ -164,6 +164,42 @@ func TestTimeoutFollowsLoss(t *testing.T) {
 	require.True(t, w.calm())
 }
 
+// §7.2: each resend makes the window smaller, acknowledgements of what filled it
+// restore it.
+func TestWindowShrinksAndGrows(t *testing.T) {
+	a, b := newPair(t)
+	win := &a.rc.req.win
+	require.EqualValues(t, firstWindow, win.packets)
+	a.post(a.req(1, wr.OpWrite, 0, 500_000))
+	a.drain()
+	a.lose(1)
+	a.deliverAll()
+	b.deliverAll()
+	require.EqualValues(t, firstWindow-firstWindow/lossCut, win.packets)
+	a.lose(1)
+	a.deliverAll()
+	require.Len(t, a.rc.Completions(), 0)
+	b.want() // its NAK has been sent, the peer went back: only the timer helps
+	for range 20 {
+		a.post(a.req(2, wr.OpWrite, 0, 8))
+	}
+	a.advance(timeout14)
+	a.exchange()
+	require.Less(t, win.packets, win.max)
+	for i := range 60 {
+		a.post(a.req(uint64(i), wr.OpWrite, 0, 1_000_000))
+		a.exchange()
+	}
+	require.Equal(t, win.max, win.packets)
+	// What does not fill the window is no reason for a larger one.
+	win.packets = 100
+	for i := range 60 {
+		a.post(a.req(uint64(i), wr.OpWrite, 0, 8))
+		a.exchange()
+	}
+	require.EqualValues(t, 100, win.packets)
+}
+
 // The window begins small, doubles while nothing is lost, and is then what the
 // pipe holds.
 func TestWindowFindsPipe(t *testing.T) {

@@ -273,6 +273,9 @@ func (c *conn) observe(p *packet) {
 	if c.w.group && (at < int64(s.una) || c.failed) { // left before a later packet of the batch made it needless
 		return
 	}
+	if c.w.lately && c.failed { // left before the late memory's answer, with which the connection fails
+		return
+	}
 	n := uint64(at)
 	switch {
 	case at < int64(s.una) || n >= s.next:
