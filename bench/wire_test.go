@@ -2,7 +2,10 @@ package bench
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,4 +74,12 @@ func FuzzWire(f *testing.F) {
 			_ = w.send(&req)
 		}
 	})
+}
+
+// The peer on libibverbs of the interoperability lab speaks this version too.
+func TestGuestsPeerHasThisVersion(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join("..", "interop", "lab", "guest", "benchpeer.c"))
+	require.NoError(t, err)
+	require.Contains(t, string(source), fmt.Sprintf("#define VERSION %d\n", protocolVersion),
+		"see whether benchpeer.c, which knows the data cells' requests only, has to learn the change; then `go run ./interop/cmd/interop -run hixl-bench`")
 }

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define PORT 18515
-#define VERSION 2
+#define VERSION 4
 #define ALIGN 64
 #define SHIFTS 61
 #define GOLDEN 0x9E3779B97F4A7C15ull
