@@ -17,17 +17,18 @@ import (
 // NIC is a software RDMA NIC on one address. Make one with [Open].
 type NIC struct {
 	// Set once.
-	cfg    Config
-	conn   transport.Conn
-	local  netip.Addr
-	clock  func() mono.Time
-	log    *slog.Logger
-	table  *mr.Table
-	qps    *qpnTable
-	events *qp.EventQueue
-	rx     []*receiver   // a power of two of them
-	wake   chan struct{} // capacity 1: the service goroutine has work
-	quit   chan struct{} // closed by Close
+	cfg      Config
+	conn     transport.Conn
+	local    netip.Addr
+	clock    func() mono.Time
+	log      *slog.Logger
+	table    *mr.Table
+	qps      *qpnTable
+	events   *qp.EventQueue
+	rx       []*receiver   // a power of two of them
+	fewPorts bool          // the transport has only some source ports
+	wake     chan struct{} // capacity 1: the service goroutine has work
+	quit     chan struct{} // closed by Close
 
 	counters counters
 	late     lateTable
@@ -72,6 +73,7 @@ func Open(cfg Config) (*NIC, error) {
 		wake: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
 	n.noTrains.Store(cfg.NoTrains)
+	n.fewPorts = fewPorts(cfg.Conn)
 	parts := []transport.Reader{cfg.Conn}
 	if c, ok := cfg.Conn.(transport.Sharded); ok {
 		parts = c.Shards()

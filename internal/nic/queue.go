@@ -81,7 +81,7 @@ const (
 func (n *NIC) newRoute(local roce.QPN, v *qp.View) *route {
 	port := roce.SourcePort(v.FlowLabel, local, v.DestQPN)
 	shard := uint8(v.DestQPN & shardMask)
-	if n.conn.SourcePort(port) != port {
+	if n.fewPorts {
 		port = port&^shardMask | uint16(shard)
 	}
 	r := n.routeTo(v, v.Peer, v.TrafficClass, port)

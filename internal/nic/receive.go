@@ -44,7 +44,8 @@ type receiver struct {
 	pkt     roce.Packet
 	send    *sender
 	touched []*Queue
-	batch   uint64 // number of the batch, not that of another receiver's
+	sorted  []*Queue // scratch
+	batch   uint64   // number of the batch, not that of another receiver's
 	counts  rxCounts
 
 	// The queue pair whose lock is held, so that a run of packets for one locks
@@ -107,6 +108,7 @@ func (r *receiver) poll(clock func() mono.Time) (int, error) {
 	r.loan.end()
 	r.bytes = r.counts.bytes
 	r.counts.flush(&r.total)
+	r.byShard(r.touched)
 	r.send.flush(now, r.touched...)
 	clear(r.touched)
 	r.touched = r.touched[:0]
