@@ -95,6 +95,14 @@ bench-smoke: ## a few seconds of the loopback benchmark, without and with inject
 	$(GO) run ./cmd/hixl-bench --size 64,64KiB --duration 100ms --rounds 1
 	$(GO) run ./cmd/hixl-bench --size 64KiB --duration 100ms --rounds 1 --baseline none --loss 0.01 --reorder 0.01
 
+.PHONY: ascendsim
+ascendsim: ## the library that stands in for the Ascend driver, in .cache/ascendsim (gcc)
+	@mkdir -p .cache/ascendsim
+	for lib in libascendcl.so=src libascend_hal.so=src/hal; do
+	  gcc -O2 -fPIC -shared -fvisibility=hidden -pthread -o .cache/ascendsim/$${lib%=*} device/ascend/ascendsim/$${lib#*=}/*.c -ldl
+	done
+	echo "HIXL_ASCEND_LIBRARY=$$PWD/.cache/ascendsim/libascendcl.so HIXL_ASCEND_DRIVER=$$PWD/.cache/ascendsim/libascend_hal.so"
+
 .PHONY: interop interop-smoke
 interop: ## the whole matrix against rdma_rxe in user-mode Linux; writes interop/INTEROP.md and report.json (root, Debian)
 	$(GO) run ./interop/cmd/interop -write

@@ -1,0 +1,155 @@
+//go:build amd64 || arm64
+
+package ascend
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/ebitengine/purego"
+)
+
+// library is the runtime, loaded and initialised once for all devices of a process
+// that use the same file.
+type library struct {
+	path    string // as the caller gave it
+	version string
+	acl     acl
+	hal     hal
+	halPath string // "" when there is none
+	halWhy  string // why there is none
+	have    map[string]bool
+	owned   bool // aclInit was ours, so that aclFinalize is
+
+	handles []uintptr
+	users   int         // guarded by libraries.mu
+	devices map[int]int // opened, by number; guarded by libraries.mu
+}
+
+// libraries are those in use, by path.
+var libraries = struct {
+	mu   sync.Mutex
+	open map[[2]string]*library
+}{open: make(map[[2]string]*library)}
+
+// acquire loads the libraries of c, or counts one more user, for a device.
+func acquire(c *Config) (*library, error) {
+	libraries.mu.Lock()
+	defer libraries.mu.Unlock()
+	key := [2]string{c.Library, c.Driver}
+	l := libraries.open[key]
+	if l == nil {
+		var err error
+		if l, err = load(c); err != nil {
+			return nil, err
+		}
+		libraries.open[key] = l
+	}
+	l.users++
+	l.devices[c.Device]++
+	return l, nil
+}
+
+// release ends one use, and reports whether it was the last of its device, which
+// calls reset before. The last of all ends the runtime, if it was ours to begin.
+func (l *library) release(c *Config, reset func()) {
+	libraries.mu.Lock()
+	defer libraries.mu.Unlock()
+	if l.devices[c.Device]--; l.devices[c.Device] == 0 && l.owned {
+		reset()
+	}
+	if l.users--; l.users > 0 {
+		return
+	}
+	delete(libraries.open, [2]string{c.Library, c.Driver})
+	if l.owned && l.acl.Finalize != nil {
+		l.acl.Finalize()
+	}
+	// The libraries stay loaded: they have threads of their own.
+}
+
+// load opens the libraries and initialises the runtime.
+func load(c *Config) (*library, error) {
+	l := &library{version: "unknown", have: make(map[string]bool), devices: make(map[int]int)}
+	handle, path, err := open("libascendcl.so", aclPlaces(c.Library))
+	if err != nil {
+		return nil, err
+	}
+	l.path, l.handles = path, append(l.handles, handle)
+	bind(&l.acl, handle, l.have)
+	l.loadDriver(c.Driver)
+	var v [3]int32
+	if l.acl.Version != nil && l.acl.Version(&v[0], &v[1], &v[2]) == 0 {
+		l.version = fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2])
+	}
+	if l.acl.Init == nil {
+		return nil, l.missing("aclInit")
+	}
+	switch n := l.acl.Init(nil); n {
+	case 0:
+		l.owned = true
+	case errRepeatInit: // a framework was here before
+	default:
+		return nil, describe(aclCodes, "ascend", "aclInit", "starting the runtime", int(n), l.message())
+	}
+	return l, nil
+}
+
+// loadDriver opens the driver's library, if it can.
+func (l *library) loadDriver(name string) {
+	if name == None {
+		l.halWhy = "Config.Driver says none"
+		return
+	}
+	handle, path, err := open("libascend_hal.so", halPlaces(name))
+	if err != nil {
+		l.halWhy = err.Error()
+		return
+	}
+	l.halPath, l.handles = path, append(l.handles, handle)
+	bind(&l.hal, handle, l.have)
+}
+
+// aclPlaces are where the runtime may be, best first.
+func aclPlaces(name string) []string {
+	if name != "" {
+		return []string{name}
+	}
+	var places []string
+	for _, env := range []string{"ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"} {
+		if dir := os.Getenv(env); dir != "" {
+			places = append(places, filepath.Join(dir, "lib64", "libascendcl.so"))
+		}
+	}
+	return append(places, "libascendcl.so")
+}
+
+func halPlaces(name string) []string {
+	if name != "" {
+		return []string{name}
+	}
+	return []string{"libascend_hal.so", "/usr/local/Ascend/driver/lib64/driver/libascend_hal.so"}
+}
+
+// open loads the first of the places that can be.
+func open(library string, places []string) (handle uintptr, path string, err error) {
+	failed := &LibraryError{Library: library, Remedy: remedy}
+	for _, p := range places {
+		handle, err := purego.Dlopen(p, purego.RTLD_NOW|purego.RTLD_LOCAL)
+		if err == nil {
+			return handle, p, nil
+		}
+		failed.Tried = append(failed.Tried, fmt.Sprintf("%s: %v", p, err))
+	}
+	return 0, "", failed
+}
+
+// message is what the runtime said last on this thread.
+func (l *library) message() string {
+	if l.acl.RecentErrMsg == nil {
+		return ""
+	}
+	return text(l.acl.RecentErrMsg())
+}

@@ -1,0 +1,81 @@
+package staged
+
+import (
+	"fmt"
+
+	"github.com/gohixl/hixl/device"
+)
+
+// Config of a pool. The zero value is right for a start.
+type Config struct {
+	// Streams is how many copies may be under way in each direction, 1 to 16,
+	// default 2: one is copied while the next is on its way to the engine.
+	Streams int
+	// Chunk is the size in bytes of a staging buffer and of the largest copy, 4 KiB
+	// to 1 GiB, default 512 KiB.
+	Chunk int
+	// Buffers is the number of staging buffers in each direction, 2 to 4096,
+	// default 8.
+	Buffers int
+	// Small is the largest message, in bytes, that is written through a mapping,
+	// default 4096; None writes none.
+	Small int
+	// SmallRead is the largest that is read through one, default 64, or Small where
+	// the mapping is cached; None reads none.
+	SmallRead int
+	// Priority is that of the streams, see device.Driver.
+	Priority int
+}
+
+// None is 0 where 0 means the default.
+const None = -1
+
+// Bound is the pinned memory, in bytes, that a pool of this configuration takes.
+func (c Config) Bound() int {
+	c = c.fill(device.Caps{})
+	return 2 * c.Buffers * c.Chunk
+}
+
+// fill puts defaults where there is 0.
+func (c Config) fill(caps device.Caps) Config {
+	def := func(v *int, d int) {
+		switch *v {
+		case 0:
+			*v = d
+		case None:
+			*v = 0
+		}
+	}
+	def(&c.Streams, 2)
+	def(&c.Chunk, 512<<10)
+	def(&c.Buffers, 8)
+	def(&c.Small, 4096)
+	read := 64
+	if caps.MappingCached {
+		read = c.Small
+	}
+	def(&c.SmallRead, read)
+	return c
+}
+
+// check refuses what cannot be.
+func (c *Config) check() error {
+	for _, v := range []struct {
+		name         string
+		is, min, max int
+	}{
+		{"Streams", c.Streams, 1, 16},
+		{"Chunk", c.Chunk, 4 << 10, 1 << 30},
+		{"Buffers", c.Buffers, 2, 4096},
+		{"Small", c.Small, 0, 1 << 20},
+		{"SmallRead", c.SmallRead, 0, 1 << 20},
+	} {
+		if v.is < v.min || v.is > v.max {
+			return &device.ArgumentError{
+				Call: "staged.New", What: fmt.Sprintf("%s %d", v.name, v.is),
+				Allowed: fmt.Sprintf("%d to %d", v.min, v.max),
+			}
+		}
+	}
+	return nil
+}
