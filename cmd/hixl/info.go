@@ -36,6 +36,7 @@ needed, and nothing is changed.`,
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			r := hostinfo.Probe()
+			r.Checks = append(r.Checks, deviceChecks()...)
 			if !asJSON {
 				return r.WriteText(c.OutOrStdout())
 			}

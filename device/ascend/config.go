@@ -8,7 +8,7 @@ import (
 	"github.com/gohixl/hixl/device"
 )
 
-// ErrLibrary: the runtime's library cannot be loaded (*LibraryError).
+// ErrLibrary means that the runtime's library cannot be loaded (*LibraryError).
 var ErrLibrary = errors.New("ascend: no runtime library")
 
 // Config says which device to open, and with what. The zero value opens device 0
@@ -28,7 +28,7 @@ type Config struct {
 	NoMapping bool
 }
 
-// None, as Config.Driver, loads no driver library.
+// None as Config.Driver loads no driver library.
 const None = "none"
 
 // LibraryError says that a library could not be loaded. It unwraps to ErrLibrary.

@@ -122,7 +122,7 @@ func (d *Device) alive() error {
 	return nil
 }
 
-// Free memory of the device and all of it, in bytes. The error is a
+// Memory tells free memory of the device and all of it, in bytes. The error is a
 // *device.NotAvailableError or *device.DriverError.
 func (d *Device) Memory() (free, total uint64, err error) {
 	var f, t uintptr

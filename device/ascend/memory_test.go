@@ -16,7 +16,7 @@ import (
 	"github.com/gohixl/hixl/device/staged"
 )
 
-func pool(t *testing.T, d device.Driver, c staged.Config) *staged.Pool {
+func pool(t testing.TB, d device.Driver, c staged.Config) *staged.Pool {
 	t.Helper()
 	p, err := staged.New(d, c)
 	require.NoError(t, err)
@@ -24,7 +24,7 @@ func pool(t *testing.T, d device.Driver, c staged.Config) *staged.Pool {
 	return p
 }
 
-func memory(t *testing.T, p *staged.Pool, size uint64) *staged.Memory {
+func memory(t testing.TB, p *staged.Pool, size uint64) *staged.Memory {
 	t.Helper()
 	m, err := p.Alloc(size)
 	require.NoError(t, err)

@@ -3,9 +3,10 @@
 package ascend_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -18,24 +19,37 @@ import (
 	"github.com/gohixl/hixl/device/ascend/ascendsim"
 )
 
-// built are the libraries of the whole run, without anything left out.
-var built string
+// builds are the directories of the libraries that were built, by what was left out.
+var builds = struct {
+	mu   sync.Mutex
+	dirs map[string]string
+}{dirs: make(map[string]string)}
+
+// build compiles the libraries, once for each choice of what is left out.
+func build(without ...string) (string, error) {
+	builds.mu.Lock()
+	defer builds.mu.Unlock()
+	key := strings.Join(without, " ")
+	if dir, ok := builds.dirs[key]; ok {
+		return dir, nil
+	}
+	dir, err := os.MkdirTemp("", "ascendsim")
+	if err != nil {
+		return "", err
+	}
+	builds.dirs[key] = dir
+	return dir, ascendsim.Build(dir, without...)
+}
 
 func TestMain(m *testing.M) {
 	if lib := os.Getenv(touchEnv); lib != "" {
 		touch(lib)
 		os.Exit(0)
 	}
-	var err error
-	if built, err = os.MkdirTemp("", "ascendsim"); err == nil {
-		err = ascendsim.Build(built)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(built)
+		for _, dir := range builds.dirs {
+			_ = os.RemoveAll(dir)
+		}
 		os.Exit(code)
 	}))
 }
@@ -43,7 +57,7 @@ func TestMain(m *testing.M) {
 // sim is a library of its own for one test: loading a copy gives it state of its
 // own.
 type sim struct {
-	t     *testing.T
+	t     testing.TB
 	dir   string
 	users *int // devices that are open
 	set   func(key, value string)
@@ -51,16 +65,14 @@ type sim struct {
 }
 
 // newSim makes libraries with the environment given, keys without their prefix.
-func newSim(t *testing.T, env map[string]string, without ...string) *sim {
+func newSim(t testing.TB, env map[string]string, without ...string) *sim {
 	t.Helper()
 	s := &sim{t: t, dir: t.TempDir(), users: new(int)}
 	for k, v := range env {
 		t.Setenv("ASCENDSIM_"+k, v)
 	}
-	if len(without) > 0 {
-		require.NoError(t, ascendsim.Build(s.dir, without...))
-		return s
-	}
+	built, err := build(without...)
+	require.NoError(t, err)
 	for _, lib := range []string{ascendsim.ACL, ascendsim.HAL} {
 		b, err := os.ReadFile(filepath.Join(built, lib))
 		require.NoError(t, err)
@@ -95,7 +107,7 @@ func (s *sim) open(change ...func(*ascend.Config)) *ascend.Device {
 }
 
 // in is the same library for another test.
-func (s *sim) in(t *testing.T) *sim { return &sim{t: t, dir: s.dir, users: s.users} }
+func (s *sim) in(t testing.TB) *sim { return &sim{t: t, dir: s.dir, users: s.users} }
 
 // bind finds the library's own functions for tests.
 func (s *sim) bind() {
@@ -116,7 +128,7 @@ func (s *sim) nothingLeft() {
 }
 
 // alloc allocates device memory and fills it.
-func alloc(t *testing.T, d device.Driver, content []byte) device.Block {
+func alloc(t testing.TB, d device.Driver, content []byte) device.Block {
 	t.Helper()
 	b, err := d.Alloc(uint64(len(content)), device.AllocOptions{})
 	require.NoError(t, err)

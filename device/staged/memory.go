@@ -287,11 +287,13 @@ func (p *Pool) issue(q *part, b []byte) {
 			q.data = b
 		}
 		if p.place(q) {
-			if q.kind == writes {
-				q.data = nil
-			} else if q.kind == swaps {
+			switch q.kind {
+			case writes:
+				q.data = nil // the caller's
+			case swaps:
 				p.active = append(p.active, q)
 				p.stats.Atomics++
+			case reads:
 			}
 			return
 		}

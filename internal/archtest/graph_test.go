@@ -57,7 +57,7 @@ var graph = map[string][]string{
 	"internal/archtest": nil,
 	"internal/hostinfo": {"roce"},
 	"internal/dump":     {"roce", "roce/layers", "transport", "transport/tap"},
-	"cmd/*":             append([]string{"bench", "roce/layers", "transport/faults", "transport/xdp/*", "internal/hostinfo", "internal/dump", "internal/tools/*"}, belowAll...),
+	"cmd/*":             append([]string{"bench", "roce/layers", "transport/faults", "transport/xdp/*", "internal/hostinfo", "internal/dump", "internal/tools/*", "device/ascend", "device/staged"}, belowAll...),
 }
 
 // external says which packages may import a foreign module, or one package of

@@ -26,7 +26,7 @@ func Build(dir string, without ...string) error {
 	if err := unpack(src); err != nil {
 		return err
 	}
-	defer os.RemoveAll(src)
+	defer func() { _ = os.RemoveAll(src) }() // it is no matter when it stays
 	hide := filepath.Join(src, "hide.map")
 	if err := os.WriteFile(hide, versionScript(without), 0o600); err != nil {
 		return err
