@@ -72,6 +72,14 @@ type Retainer interface {
 	Release()
 }
 
+// Congester is implemented by memories that stage what is written to them and can
+// fall behind. While Congested, a NIC takes no packets with bytes for the memory's
+// queue pairs, as if the network had lost them, so that what is staged stays bounded
+// and the peer slows down. It is called for each such packet.
+type Congester interface {
+	Congested() bool
+}
+
 // AddressOf tells where byte 0 of m lies: by Addresser, else by its direct
 // view, else 0. It is meant for alignment and congruence, not for access.
 func AddressOf(m Memory) uint64 {

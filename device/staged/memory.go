@@ -25,6 +25,7 @@ var (
 	_ device.Memory    = (*Memory)(nil)
 	_ device.Addresser = (*Memory)(nil)
 	_ device.Retainer  = (*Memory)(nil)
+	_ device.Congester = (*Memory)(nil)
 )
 
 // Alloc allocates size bytes of device memory, 1 or more, fills them with zeros, and

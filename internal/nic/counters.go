@@ -24,11 +24,12 @@ const (
 	DropSource                // not from the queue pair's peer
 	DropPKey                  // another partition
 	DropICRC                  // wrong checksum, or an identification the peer never sends
+	DropMemory                // the memory its queue pair writes to has fallen behind
 	NumDrops
 )
 
 var dropNames = [NumDrops]string{
-	"length", "address", "opcode", "version", "no such QP", "transport type", "QP state", "source address", "P_Key", "ICRC",
+	"length", "address", "opcode", "version", "no such QP", "transport type", "QP state", "source address", "P_Key", "ICRC", "memory congested",
 }
 
 // String names the reason.

@@ -89,7 +89,9 @@ func (r *receiver) placeLate(now mono.Time, q *Queue, w *wr.Work) {
 		r.vec[0] = device.Vec{Off: w.Spans[i].Off, B: data[:k]}
 		data = data[k:]
 		n.late.add(op)
-		done, err := w.Spans[i].Region.Memory().WriteV(r.vec[:], op.id(), n)
+		mem := w.Spans[i].Region.Memory()
+		q.slow, _ = mem.(device.Congester)
+		done, err := mem.WriteV(r.vec[:], op.id(), n)
 		if done {
 			n.late.end(op, outcomeOf(err)) // the issuer's own call is still pending
 		}

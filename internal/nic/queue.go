@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
@@ -26,8 +27,9 @@ type Queue struct {
 	route   *route
 	last    *route // of the last datagram, to lastTo
 	lastTo  wr.Destination
-	reading bool // a drain is fetching READ responses
-	waiters int  // on idle
+	reading bool             // a drain is fetching READ responses
+	slow    device.Congester // late memory last written to, when it can fall behind
+	waiters int              // on idle
 	idle    sync.Cond
 
 	warned atomic.Bool // of datagrams that can never be sent

@@ -162,6 +162,10 @@ func (r *receiver) verified(now mono.Time, q *Queue, v *qp.View, rx *transport.R
 func (r *receiver) deliver(now mono.Time, q *Queue, v *qp.View, rx *transport.Rx, n int, placed bool) {
 	p := &r.pkt
 	r.lock(q)
+	if q.slow != nil && len(p.Payload) > 0 && q.slow.Congested() {
+		r.counts.drop(DropMemory)
+		return
+	}
 	if p.Opcode.IsRequest() && p.Opcode != roce.OpReadRequest {
 		r.readsFirst(now, q)
 	}
