@@ -47,7 +47,9 @@ func (c *cellMover) prepare(ctx context.Context, key uint64) error {
 	}
 	c.sent = c.in.sent()
 	c.in.op.begin(key, c.sent)
-	c.s.ep.prepare(here)
+	if err := c.s.ep.prepare(here); err != nil {
+		return err
+	}
 	_, err := c.s.call(ctx, &request{Do: doPrepare, Prepare: there})
 	return err
 }
@@ -79,6 +81,9 @@ func (c *cellMover) verify(ctx context.Context, key uint64) error {
 
 func (c *cellMover) verifyHere(key uint64, spans []span) error {
 	if c.cell.Op.pulls() {
+		if err := c.s.ep.dst.pull(); err != nil {
+			return err
+		}
 		return c.in.lay.verify(c.s.ep.dst.Bytes(), key, spans)
 	}
 	return c.in.op.end()

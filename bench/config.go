@@ -83,6 +83,9 @@ type Config struct {
 	// memcpy. 0: 16 MiB, more when a message needs it. Atomics stay on their counters,
 	// and foreign programs in buffers of one message; results say what they walked.
 	Region int
+	// Memory is the kind of this side's regions, PeerMemory of the peer's, among
+	// [MemoryKinds]; empty: the host's. Baselines always use the host's.
+	Memory, PeerMemory string
 	// Seed drives pattern and faults. 0: a random one, which the report names.
 	Seed uint64
 	// Faults is what happens to packets on purpose.

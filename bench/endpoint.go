@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,7 +15,8 @@ import (
 type endpoint struct {
 	nic      *hixl.NIC
 	pd       *hixl.PD
-	src, dst *hixl.Region
+	source   MemorySource // nil for host memory
+	src, dst *buffer
 }
 
 // The sides of a run, in errors.
@@ -32,13 +34,20 @@ func onSide(side string, err error) error {
 	return err
 }
 
-// openEndpoint opens a NIC on an address with memory for a region.
-func openEndpoint(addr netip.Addr, region int, o nicOptions) (*endpoint, error) {
-	nic, err := o.open(addr)
+// openEndpoint opens a NIC on an address with memory of a kind for a region.
+func openEndpoint(addr netip.Addr, memory string, region int, o nicOptions) (*endpoint, error) {
+	source, err := openMemory(memory)
 	if err != nil {
 		return nil, err
 	}
-	e := &endpoint{nic: nic, pd: nic.AllocPD()}
+	nic, err := o.open(addr)
+	if err != nil {
+		if source != nil {
+			err = errors.Join(err, source.Close())
+		}
+		return nil, err
+	}
+	e := &endpoint{nic: nic, pd: nic.AllocPD(), source: source}
 	if err := e.alloc(region); err != nil {
 		return nil, errors.Join(fmt.Errorf("bench: memory for a region of %s: %w", formatSize(region), err), e.close())
 	}
@@ -46,15 +55,34 @@ func openEndpoint(addr netip.Addr, region int, o nicOptions) (*endpoint, error) 
 }
 
 func (e *endpoint) alloc(region int) (err error) {
-	const access = hixl.LocalWrite | hixl.RemoteWrite | hixl.RemoteRead | hixl.RemoteAtomic
-	if e.src, err = e.pd.Alloc(region+slack, access); err != nil {
+	if e.src, err = newBuffer(e.pd, e.source, region+slack); err != nil {
 		return err
 	}
-	e.dst, err = e.pd.Alloc(region, access)
+	e.dst, err = newBuffer(e.pd, e.source, region)
 	return err
 }
 
-func (e *endpoint) close() error { return e.nic.Close() }
+// close ends the NIC, then gives back what its regions were over.
+func (e *endpoint) close() error {
+	errs := []error{e.nic.Close()}
+	for _, b := range []*buffer{e.src, e.dst} {
+		if b != nil && b.free != nil {
+			errs = append(errs, b.Deregister(context.Background()), b.free())
+		}
+	}
+	if e.source != nil {
+		errs = append(errs, e.source.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// describe says what memory the endpoint has.
+func (e *endpoint) describe() string {
+	if e.source == nil {
+		return HostMemory
+	}
+	return e.source.Describe()
+}
 
 // usage is what this process and this NIC have spent.
 func (e *endpoint) usage() usage {
@@ -63,9 +91,12 @@ func (e *endpoint) usage() usage {
 }
 
 // prepare fills, clears and sets what a round needs.
-func (e *endpoint) prepare(p *preparation) {
+func (e *endpoint) prepare(p *preparation) error {
 	if p.Fill {
 		fill(e.src.Bytes(), p.Key, 0)
+		if err := e.src.push(); err != nil {
+			return err
+		}
 	}
 	if p.Clear {
 		clear(e.dst.Bytes())
@@ -73,14 +104,16 @@ func (e *endpoint) prepare(p *preparation) {
 	for i := range p.Counters {
 		binary.NativeEndian.PutUint64(e.dst.Bytes()[i*slotAlign:], counterBase(p.Key, i))
 	}
+	if p.Clear || p.Counters > 0 {
+		return e.dst.push()
+	}
+	return nil
 }
 
 // counter reads counter i of the destination.
-func (e *endpoint) counter(i int) uint64 {
-	return binary.NativeEndian.Uint64(e.dst.Bytes()[i*slotAlign:])
-}
+func (e *endpoint) counter(i int) (uint64, error) { return e.dst.word(i * slotAlign) }
 
-func memoryOf(r *hixl.Region) remoteMemory { return remoteMemory{Addr: r.Addr(), RKey: r.RKey()} }
+func memoryOf(r *buffer) remoteMemory { return remoteMemory{Addr: r.Addr(), RKey: r.RKey()} }
 
 // counterBase is where counter i starts in a round.
 func counterBase(key uint64, i int) uint64 { return word(key, 1<<40+uint64(i)) }

@@ -23,8 +23,7 @@ func (m *memcpyMover) open(context.Context) (err error) {
 
 func (m *memcpyMover) prepare(_ context.Context, key uint64) error {
 	m.first = m.walk.n
-	m.ep.prepare(&preparation{Key: key, Fill: true, Clear: true})
-	return nil
+	return m.ep.prepare(&preparation{Key: key, Fill: true, Clear: true})
 }
 
 func (m *memcpyMover) stream(_ context.Context, d time.Duration, least uint64) (uint64, time.Duration, error) {

@@ -51,10 +51,12 @@ type hello struct {
 	// From is the requester's RoCE address, for the peer's notes.
 	From netip.Addr `json:"from"`
 	// Local is the RoCE address to open; unset: where the control connection is.
-	Local  netip.Addr `json:"local"`
-	Region int        `json:"region"`
-	Seed   uint64     `json:"seed"`
-	Faults Faults     `json:"faults"`
+	Local netip.Addr `json:"local"`
+	// Memory is the kind of the peer's regions; unset: the host's.
+	Memory string `json:"memory,omitempty"`
+	Region int    `json:"region"`
+	Seed   uint64 `json:"seed"`
+	Faults Faults `json:"faults"`
 	// NoTrains: the peer's NIC sends every packet on its own, too.
 	NoTrains bool `json:"no_trains"`
 }
@@ -63,6 +65,8 @@ type hello struct {
 type welcome struct {
 	Addr     netip.Addr `json:"addr"`
 	Src, Dst remoteMemory
+	// Memory says what the peer's regions are.
+	Memory string `json:"memory,omitempty"`
 }
 
 // remoteMemory names a region to one-sided operations.

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/gohixl/hixl"
@@ -10,7 +9,7 @@ import (
 // results is where the original values of atomics arrive: a word for each
 // message outstanding, lane by lane.
 type results struct {
-	region *hixl.Region
+	buffer *buffer
 	lay    layout
 	depth  uint64
 }
@@ -19,17 +18,17 @@ func (r *results) offset(lane int, n uint64) int {
 	return r.lay.dst(lane, 0) + int(n%r.depth)*atomicSize
 }
 
-func (r *results) value(lane int, n uint64) uint64 {
-	return binary.NativeEndian.Uint64(r.region.Bytes()[r.offset(lane, n):])
+func (r *results) value(lane int, n uint64) (uint64, error) {
+	return r.buffer.word(r.offset(lane, n))
 }
 
 func (r *results) address(lane int, n uint64) uint64 {
-	return r.region.Addr() + uint64(r.offset(lane, n))
+	return r.buffer.Addr() + uint64(r.offset(lane, n))
 }
 
 // atomicRequest is the work request of an atomic and where its results go.
 func (e *endpoint) atomicRequest(l *lanes, peer *welcome) (results, hixl.SendWR) {
-	r := results{region: e.dst, lay: l.lay, depth: uint64(l.cell.Depth)}
+	r := results{buffer: e.dst, lay: l.lay, depth: uint64(l.cell.Depth)}
 	return r, hixl.SendWR{
 		Op: sendOps[l.cell.Op], RKey: peer.Dst.RKey,
 		SGE: []hixl.SGE{{Length: atomicSize, LKey: e.dst.LKey()}},
@@ -62,7 +61,11 @@ func (o *casOp) build(wr *hixl.SendWR, lane int, n uint64, _, _ int) {
 
 func (o *casOp) completed(lane int, from, to uint64) error {
 	for n := from; n < to; n++ {
-		if got, want := o.value(lane, n), o.base[lane]+n; got != want {
+		got, err := o.value(lane, n)
+		if err != nil {
+			return err
+		}
+		if want := o.base[lane] + n; got != want {
 			return &MismatchError{Detail: fmt.Sprintf("message %d of queue pair %d: original value want %#x, got %#x", n, lane, want, got)}
 		}
 	}
@@ -97,7 +100,11 @@ func (o *faaOp) build(wr *hixl.SendWR, lane int, n uint64, _, _ int) {
 
 func (o *faaOp) completed(lane int, from, to uint64) error {
 	for n := from; n < to; n++ {
-		v := o.value(lane, n) - o.base
+		found, err := o.value(lane, n)
+		if err != nil {
+			return err
+		}
+		v := found - o.base
 		if v >= o.posted || v < o.last[lane] || !o.mark(v) {
 			return &MismatchError{Detail: fmt.Sprintf(
 				"message %d of queue pair %d: original value is the start plus %d, which came before or cannot be, with %d posted", n, lane, int64(v), o.posted)}

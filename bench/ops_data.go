@@ -29,9 +29,9 @@ func (o *dataOp) end() error                          { return nil }
 
 // dataOperation makes a data operation and the work request that it varies.
 func (e *endpoint) dataOperation(ce cell, peer *welcome) (operation, hixl.SendWR) {
-	o := &dataOp{local: e.src, remote: peer.Dst, pull: ce.Op.pulls(), immediate: ce.Op == OpWriteImm}
+	o := &dataOp{local: e.src.Region, remote: peer.Dst, pull: ce.Op.pulls(), immediate: ce.Op == OpWriteImm}
 	if o.pull {
-		o.local, o.remote = e.dst, peer.Src
+		o.local, o.remote = e.dst.Region, peer.Src
 	}
 	wr := hixl.SendWR{
 		Op: sendOps[ce.Op], RKey: o.remote.RKey,

@@ -109,12 +109,12 @@ func (p *peer) hello(_ context.Context, req *request, resp *response) error {
 	if !addr.IsValid() {
 		addr = p.addr
 	}
-	ep, err := openEndpoint(addr, h.Region, nicOptions{carrier: p.carrier, faults: h.Faults, seed: mix(h.Seed + 2), noTrains: h.NoTrains})
+	ep, err := openEndpoint(addr, h.Memory, h.Region, nicOptions{carrier: p.carrier, faults: h.Faults, seed: mix(h.Seed + 2), noTrains: h.NoTrains})
 	if err != nil {
 		return err
 	}
 	p.ep, p.tally.from = ep, h.From
-	resp.Welcome = &welcome{Addr: ep.nic.Address(), Src: memoryOf(ep.src), Dst: memoryOf(ep.dst)}
+	resp.Welcome = &welcome{Addr: ep.nic.Address(), Src: memoryOf(ep.src), Dst: memoryOf(ep.dst), Memory: ep.describe()}
 	return nil
 }
 
@@ -152,7 +152,7 @@ func (p *peer) connectCell(ce cell, lay layout, remote []string) (*peerCell, err
 	}
 	c := &peerCell{lanes: l}
 	if err = l.connect(remote); err == nil && ce.Op.receives() {
-		c.recv, err = startReceiver(l, p.ep.dst)
+		c.recv, err = startReceiver(l, p.ep.dst.Region)
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.close())
@@ -172,8 +172,7 @@ func (p *peer) prepare(_ context.Context, req *request, _ *response) error {
 	if req.Prepare == nil || req.Prepare.Counters < 0 || req.Prepare.Counters > len(p.ep.dst.Bytes())/slotAlign {
 		return errors.New("prepare without sensible parameters")
 	}
-	p.ep.prepare(req.Prepare)
-	return nil
+	return p.ep.prepare(req.Prepare)
 }
 
 func (p *peer) usage(_ context.Context, _ *request, resp *response) error {
@@ -212,6 +211,9 @@ func (p *peer) verify(c *peerCell, req *request) error {
 	case c.cell.Op.pulls():
 		return nil
 	default:
+		if err := p.ep.dst.pull(); err != nil {
+			return err
+		}
 		return c.lay.verify(p.ep.dst.Bytes(), key, req.Spans)
 	}
 }
@@ -220,7 +222,11 @@ func (p *peer) verify(c *peerCell, req *request) error {
 func (p *peer) verifyCounters(key uint64, spans []span) error {
 	for i, s := range spans {
 		want := counterBase(key, i) + s.To - s.From
-		if got := p.ep.counter(i); got != want {
+		got, err := p.ep.counter(i)
+		if err != nil {
+			return err
+		}
+		if got != want {
 			return &MismatchError{Offset: i * slotAlign, Detail: fmt.Sprintf("counter %d after %d operations: want %#x, got %#x", i, s.To-s.From, want, got)}
 		}
 	}

@@ -39,6 +39,10 @@ type ReportConfig struct {
 	// Transport carries the packets; NoTrains: each on its own.
 	Transport string `json:"transport"`
 	NoTrains  bool   `json:"no_trains,omitempty"`
+	// Memory and PeerMemory say what the two sides' regions are, where it is not host
+	// memory on both.
+	Memory     string `json:"memory,omitempty"`
+	PeerMemory string `json:"peer_memory,omitempty"`
 	// TCP says how the baseline's connection was set up.
 	TCP string `json:"tcp,omitempty"`
 	// ForeignTCP is the congestion control that foreign programs' connections use.

@@ -198,7 +198,7 @@ func TestFetchAddResultsMustBeNewAndPosted(t *testing.T) {
 	put := func(r *results, n, v uint64) {
 		binary.NativeEndian.PutUint64(s.ep.dst.Bytes()[r.offset(0, n):], v)
 	}
-	op := &faaOp{results: results{region: s.ep.dst, lay: lay, depth: 4}, last: make([]uint64, 1)}
+	op := &faaOp{results: results{buffer: s.ep.dst, lay: lay, depth: 4}, last: make([]uint64, 1)}
 	op.begin(1, nil)
 	op.posted = 3
 	put(&op.results, 0, op.base)

@@ -43,7 +43,9 @@ func (m *shmMover) ask(ctx context.Context, req *request) (*response, error) {
 
 func (m *shmMover) prepare(ctx context.Context, key uint64) error {
 	m.first = m.walk.n
-	m.s.ep.prepare(&preparation{Key: key, Fill: true})
+	if err := m.s.ep.prepare(&preparation{Key: key, Fill: true}); err != nil {
+		return err
+	}
 	_, err := m.s.call(ctx, &request{Do: doPrepare, Prepare: &preparation{Key: key, Clear: true}})
 	return err
 }

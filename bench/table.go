@@ -33,6 +33,9 @@ func (r *Report) heading(b *strings.Builder) {
 			}
 			return strconv.Itoa(m)
 		}), c.Rounds, c.Duration, c.Seed)
+	if c.Memory != "" {
+		fmt.Fprintf(b, "memory: %s -> %s\n", c.Memory, c.PeerMemory)
+	}
 	if c.any() {
 		fmt.Fprintf(b, "faults injected on both sides, a packet: loss %v, reorder %v, duplicate %v, corrupt %v\n",
 			c.Loss, c.Reorder, c.Duplicate, c.Corrupt)

@@ -44,7 +44,9 @@ func (t *tcpMover) ask(ctx context.Context, req *request) (*response, error) {
 
 func (t *tcpMover) prepare(ctx context.Context, key uint64) error {
 	t.first = t.send.walk.n
-	t.s.ep.prepare(&preparation{Key: key, Fill: true})
+	if err := t.s.ep.prepare(&preparation{Key: key, Fill: true}); err != nil {
+		return err
+	}
 	_, err := t.s.call(ctx, &request{Do: doPrepare, Prepare: &preparation{Key: key, Clear: true}})
 	return err
 }

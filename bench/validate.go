@@ -27,6 +27,9 @@ func (c Config) Validate() error {
 }
 
 func (c Config) validateLists() error {
+	if err := checkMemory("memory", c.Memory); err != nil {
+		return err
+	}
 	for _, op := range c.Ops {
 		if op >= opCount {
 			return &FlagError{Flag: "op", Given: fmt.Sprint(uint8(op)), Allowed: "0 to 5", Do: "use the Op constants"}

@@ -27,6 +27,7 @@ type options struct {
 	baselines bench.BaselineList
 	cfg       bench.Config
 	local     string
+	memory    string
 	json, csv bool
 	carrier   carrier
 	serve     bool
@@ -94,6 +95,7 @@ func (o *options) flags(c *cobra.Command) {
 	f.Float64Var(&o.cfg.Faults.Reorder, "reorder", 0, "probability that a packet is overtaken by later ones")
 	f.Float64Var(&o.cfg.Faults.Duplicate, "duplicate", 0, "probability that a packet arrives twice")
 	f.Float64Var(&o.cfg.Faults.Corrupt, "corrupt", 0, "probability that a bit of a packet is flipped")
+	f.StringVar(&o.memory, "memory", "", "where regions lie: "+strings.Join(bench.MemoryKinds(), ", ")+"; two, separated by a comma, for this side and the peer (default host)")
 	f.StringVar(&o.local, "local", "", "RoCE address to use; two, separated by a comma, name the peer's as well, which else is the next one (default 127.0.0.1,127.0.0.2; with --peer and --serve the one that reaches the other end)")
 	o.carrier.flags(f)
 	o.carrier.netFlags(f)
@@ -119,6 +121,11 @@ func (o *options) config(c *cobra.Command) (bench.Config, error) {
 			return cfg, &bench.FlagError{Flag: f.name, Given: "0", Allowed: "more than 0", Do: "leave it out for the default"}
 		}
 	}
+	here, there, two := strings.Cut(o.memory, ",")
+	if !two {
+		there = here
+	}
+	cfg.Memory, cfg.PeerMemory = strings.TrimSpace(here), strings.TrimSpace(there)
 	var err error
 	if cfg.Local, cfg.PeerLocal, err = parseLocal(o.local); err != nil {
 		return cfg, err
@@ -187,7 +194,7 @@ func (o *options) print(out io.Writer, rep *bench.Report) error {
 // which is not for --serve to choose.
 var requesterFlags = []string{
 	"op", "size", "qps", "depth", "mtu", "region", "duration", "rounds", "baseline", "json", "csv", "seed",
-	"loss", "reorder", "duplicate", "corrupt", "in-process", "peer", "netns", "link-mtu", "no-trains",
+	"loss", "reorder", "duplicate", "corrupt", "in-process", "peer", "netns", "link-mtu", "no-trains", "memory",
 }
 
 // serveRemote is --serve.

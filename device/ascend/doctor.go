@@ -98,18 +98,20 @@ func (x *examiner) mapping(c device.Caps) {
 // copies moves a pattern in and out and measures large copies.
 func (x *examiner) copies() {
 	const size = 16 << 20
-	in, out, err := x.roundTrip(size)
+	in, out, err := x.d.MeasureCopies(size)
 	if err != nil {
 		x.fail("ascend_copies", err, "device memory cannot be used")
 		return
 	}
-	x.good("ascend_copies", "%.1f GB/s to the device, %.1f GB/s from it, in pieces of %d MiB", rate(size, in), rate(size, out), size>>20)
+	x.good("ascend_copies", "%.2f GB/s to the device, %.2f GB/s from it, in pieces of %d MiB", rate(size, in), rate(size, out), size>>20)
 }
 
+// rate is in bytes a nanosecond, that is in gigabytes a second.
 func rate(n int, d time.Duration) float64 { return float64(n) / float64(max(d, 1)) }
 
-func (x *examiner) roundTrip(size int) (in, out time.Duration, err error) {
-	d := x.d
+// MeasureCopies moves size bytes to the device and back, compares them, and tells how
+// long each way took.
+func (d *Device) MeasureCopies(size int) (in, out time.Duration, err error) {
 	b, err := d.Alloc(uint64(size), device.AllocOptions{})
 	if err != nil {
 		return 0, 0, err

@@ -11,6 +11,12 @@ import (
 // Device is an opened NPU. There are none on this platform.
 type Device struct{ device.Driver }
 
+// NoMapping says why there is no mapping.
+func (*Device) NoMapping() string { return "no device" }
+
+// Memory tells free and whole memory of a device.
+func (*Device) Memory() (free, total uint64, err error) { return 0, 0, device.ErrUnsupported }
+
 // Open fails: the runtime exists on linux, on amd64 and arm64, only.
 func Open(c Config) (*Device, error) {
 	if err := c.check(); err != nil {
