@@ -76,10 +76,10 @@ func (e *endpoint) close() error {
 	return errors.Join(errs...)
 }
 
-// describe says what memory the endpoint has.
+// describe says what memory the endpoint has, "" for the host's.
 func (e *endpoint) describe() string {
 	if e.source == nil {
-		return HostMemory
+		return ""
 	}
 	return e.source.Describe()
 }

@@ -65,7 +65,7 @@ type hello struct {
 type welcome struct {
 	Addr     netip.Addr `json:"addr"`
 	Src, Dst remoteMemory
-	// Memory says what the peer's regions are.
+	// Memory says what the peer's regions are; unset: host memory.
 	Memory string `json:"memory,omitempty"`
 }
 

@@ -154,8 +154,8 @@ func (p *plan) run(ctx context.Context, pr Progress) error {
 func (p *plan) report() *Report {
 	r := newReport(p.cfg)
 	r.Config.Local, r.Config.Peer, r.Config.Mode = p.s.ep.nic.Address().String(), p.s.peer.Addr.String(), p.s.mode
-	if here, there := p.s.ep.describe(), p.s.peer.Memory; here != HostMemory || there != HostMemory {
-		r.Config.Memory, r.Config.PeerMemory = here, there
+	if here, there := p.s.ep.describe(), p.s.peer.Memory; here+there != "" {
+		r.Config.Memory, r.Config.PeerMemory = cmp.Or(here, HostMemory), cmp.Or(there, HostMemory)
 	}
 	for i, c := range p.ours {
 		if !c.measured() {

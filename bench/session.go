@@ -126,6 +126,9 @@ func (s *session) open(ctx context.Context, cfg Config) error {
 		return &PeerError{Err: errors.New("answered without its memory")}
 	}
 	s.peer = resp.Welcome
+	if cfg.PeerMemory != "" && cfg.PeerMemory != HostMemory && s.peer.Memory == "" {
+		return &PeerError{Addr: s.peer.Addr, Err: errors.New("knows no memory but the host's: run the same hixl-bench on both sides")}
+	}
 	return sameFamily(ep.nic.Address(), s.peer.Addr)
 }
 

@@ -11,11 +11,9 @@ type location struct {
 
 // Memory location types.
 const (
-	locHost         = 0
-	locDevice       = 1
-	locUnregistered = 2
-	locManaged      = 3
-	locHostNUMA     = 4
+	locHost     = 0
+	locDevice   = 1
+	locHostNUMA = 4
 )
 
 // ptrAttributes is aclrtPtrAttributes.
@@ -62,8 +60,7 @@ const (
 	eventSync     = 1 // flag of aclrtCreateEventExWithFlag
 	eventComplete = 1 // aclrtEventRecordedStatus, of aclrtQueryEventStatus only
 
-	streamComplete = 0 // aclrtStreamStatus
-	stopOnFailure  = 1 // aclrtSetStreamFailureMode
+	stopOnFailure = 1 // aclrtSetStreamFailureMode
 
 	waitGEQ = 0 // aclrtValueWait
 	waitEQ  = 1
@@ -71,14 +68,10 @@ const (
 	waitNOR = 3
 
 	devSVMMapHost = 2 // drvRegisterTpye
-	modulePCIeDMA = 4 // drvAccModuleType
 
-	errRepeatInit    = 100002
-	errUnsupported   = 207000
-	halNotSupported  = 0xfffe
-	vmmGranule       = 2 << 20
-	hostPage         = 4096
-	blockAlign       = 64
-	firstPriority    = 0
-	halUnregisterAPI = "halHostUnregister"
+	errRepeatInit = 100002
+	vmmGranule    = 2 << 20
+	hostPage      = 4096
+	blockAlign    = 64
+	firstPriority = 0
 )

@@ -12,6 +12,12 @@ import (
 	"github.com/gohixl/hixl/device/devicetest"
 )
 
+// oldRelease is what a release long past lacks.
+var oldRelease = []string{
+	"aclrtLaunchHostFunc", "aclrtMemcpyBatchAsync", "aclrtValueWrite", "aclrtValueWait", "aclrtSetStreamFailureMode",
+	"aclrtDestroyStreamForce", "aclrtCreateEventExWithFlag", "aclrtCreateStreamWithConfig", "aclrtMemGetAddressRange", "aclrtGetVersion",
+}
+
 // shapes are the ways in which a host may offer device memory.
 var shapes = []struct {
 	name    string
@@ -24,10 +30,7 @@ var shapes = []struct {
 	{name: "virtual memory", env: map[string]string{"MAPPING": "absent"}, mapping: "virtual memory with host access"},
 	{name: "no mapping", env: map[string]string{"MAPPING": "absent", "VMM": "absent"}},
 	{name: "limited mapping", env: map[string]string{"MAPPING": "limited:65536"}, change: func(c *ascend.Config) { c.MaxMapping = 65536 }, mapping: "halHostRegister"},
-	{name: "old release", without: []string{
-		"aclrtLaunchHostFunc", "aclrtMemcpyBatchAsync", "aclrtValueWrite", "aclrtValueWait", "aclrtSetStreamFailureMode",
-		"aclrtDestroyStreamForce", "aclrtCreateEventExWithFlag", "aclrtCreateStreamWithConfig", "aclrtMemGetAddressRange", "aclrtGetVersion",
-	}, mapping: "halHostRegister"},
+	{name: "old release", without: oldRelease, mapping: "halHostRegister"},
 	{name: "no driver library", change: func(c *ascend.Config) { c.Driver = ascend.None }, mapping: "virtual memory with host access"},
 }
 

@@ -47,8 +47,8 @@ func TestNotALibrary(t *testing.T) {
 }
 
 func TestLibraryOfAnotherKind(t *testing.T) {
-	s := newSim(t, nil, "aclInit")
-	_, err := ascend.Open(s.config())
+	c := newSim(t, nil).config()
+	_, err := ascend.Open(ascend.Config{Library: c.Driver, Driver: ascend.None})
 	var missing *device.NotAvailableError
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, "aclInit", missing.Symbol)

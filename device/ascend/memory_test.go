@@ -75,7 +75,7 @@ func (d *done) MemoryDone(_ uint64, err error) { d.c <- err }
 // Nothing is reported before it is in device memory: copies take 50 ms here, and the
 // content is read back in no time as soon as the end is told.
 func TestVisibility(t *testing.T) {
-	for name, without := range map[string][]string{"callbacks": nil, "events": {"aclrtLaunchHostFunc"}} {
+	for name, without := range map[string][]string{"callbacks": nil, "events": oldRelease} {
 		t.Run(name, func(t *testing.T) {
 			s := newSim(t, map[string]string{"MAPPING": "absent", "VMM": "absent"}, without...)
 			d := s.open()

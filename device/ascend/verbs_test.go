@@ -19,6 +19,7 @@ import (
 	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/device/ascend"
 	"github.com/gohixl/hixl/device/staged"
+	hixlnic "github.com/gohixl/hixl/internal/nic"
 	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/faults"
 )
@@ -379,4 +380,32 @@ func TestLostDeviceUnderConnections(t *testing.T) {
 	require.NoError(t, other.PostSend(write(c)))
 	end := a.completion(a.recv)
 	require.NoError(t, end.Err())
+}
+
+// A copy engine that is slower than the wire slows its peer down; staging stays
+// within its bound, but for one packet of each queue pair, and nothing is lost in
+// the end.
+func TestSlowEngine(t *testing.T) {
+	s := newSim(t, map[string]string{"MAPPING": "absent", "VMM": "absent"})
+	cfg := staged.Config{Chunk: 16 << 10, Buffers: 2}
+	a := newSide(s, 0, "127.71.45.1", staged.Config{}, nil)
+	b := newSide(s, 1, "127.71.45.2", cfg, nil)
+	join(t, a, b)
+	a.fill(rand.New(rand.NewPCG(5, 5)))
+	b.fill(rand.New(rand.NewPCG(6, 6)))
+	s.set("BANDWIDTH", "20000000")
+	const n = 1 << 20
+	require.NoError(t, a.qp.PostSend(hixl.SendWR{
+		Op: hixl.OpWrite, SGE: []hixl.SGE{a.sge(0, n)}, RemoteAddr: b.region.Addr(), RKey: b.region.RKey(),
+	}))
+	a.finish(1)
+	s.set("BANDWIDTH", "0")
+	copy(b.want, a.want[:n])
+	b.verify()
+	st := b.pool.Stats()
+	require.Equal(t, cfg.Bound(), st.Staging)
+	require.LessOrEqual(t, st.SpilledMax, 4096, "one packet")
+	require.Zero(t, st.Spilled)
+	stats := b.nic.Stats()
+	require.Positive(t, stats.Drops[hixlnic.DropMemory])
 }

@@ -38,6 +38,13 @@ func TestUserBuildIsLean(t *testing.T) {
 	}
 }
 
+// Commands load C libraries only when they are built for it.
+func TestCommandsAreWithoutPurego(t *testing.T) {
+	const purego = "github.com/ebitengine/purego"
+	require.NotContains(t, goTool(t, nil, "list", "-deps", "./cmd/..."), purego)
+	require.Contains(t, goTool(t, nil, "list", "-deps", "-tags", "ascend", "./cmd/..."), purego)
+}
+
 func TestUserBuildRuleBites(t *testing.T) {
 	require.True(t, isOrBelow("github.com/spf13/cobra/doc", userBuild...))
 	require.False(t, isOrBelow("golang.org/x/sys/unix", userBuild...))

@@ -31,7 +31,7 @@ func Build(dir string, without ...string) error {
 	if err := os.WriteFile(hide, versionScript(without), 0o600); err != nil {
 		return err
 	}
-	common := []string{"-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-Wall", "-Wextra", "-Werror", "-Wl,--version-script=" + hide}
+	common := []string{"-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-Wall", "-Wextra", "-Werror", "-Wl,--version-script=" + hide}
 	for lib, pattern := range map[string]string{ACL: "src/*.c", HAL: "src/hal/*.c"} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
