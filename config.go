@@ -46,6 +46,9 @@ type Config struct {
 	Progress Progress
 	// Logger gets what an operator should know, rarely; nil is off.
 	Logger *slog.Logger
+	// Peers says how the context of [Open] treats its peers. [OpenNIC] makes no
+	// context and does not look at it.
+	Peers PeerConfig
 
 	// Stepped makes a NIC without goroutines, which its owner drives by Poll and
 	// Next, from one goroutine, with Clock as the time.

@@ -38,14 +38,35 @@ type Conn struct {
 	established   chan struct{}
 	done          chan struct{}
 	up            atomic.Bool // the peer knows this queue pair: it has been joined
+	notify        func()      // told when live, ended or gone changes, with mu held; set once
 
 	mu      sync.Mutex
 	id      cm.CommID // guarded by mu, as all below
 	live    bool      // established
 	ended   bool
+	gone    bool // the peer has said that its queue pair takes nothing any more
 	private []byte
 	hixl    bool
 	err     error
+}
+
+// status is what a connection's owner wants to know of it.
+type connStatus struct {
+	live, ended, gone bool
+	err               error
+}
+
+func (c *Conn) status() connStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return connStatus{c.live, c.ended, c.gone, c.err}
+}
+
+// tell notifies the owner. c.mu is held.
+func (c *Conn) tell() {
+	if c.notify != nil {
+		c.notify()
+	}
 }
 
 func newConn(m *connmgr.Manager, q *QP) *Conn {
@@ -184,13 +205,21 @@ func (c *Conn) end(err error) {
 		c.q.Close() // the application never got it
 	}
 	close(c.done)
+	c.tell()
 }
 
 // event takes one of the manager's events.
 func (c *Conn) event(e *cm.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended || e.ID != c.id {
+	if e.ID != c.id {
+		return
+	}
+	if e.Kind == cm.EventDisconnected && e.Reason == 0 {
+		c.gone = true // DREQ or DREP: both follow the end of a queue pair (§5.13)
+		defer c.tell()
+	}
+	if c.ended {
 		return
 	}
 	switch e.Kind {
@@ -224,6 +253,7 @@ func (c *Conn) failure(err error) error {
 func (c *Conn) begin() {
 	c.live = true
 	close(c.established)
+	c.tell()
 	if c.listener != nil && !c.listener.deliver(c) {
 		c.cm.Disconnect(c.id)
 		c.end(&DisconnectedError{Peer: c.remote, Local: true})

@@ -34,6 +34,8 @@ type DialOptions struct {
 	LocalPort uint16
 	// Resolver looks names up; nil is net.DefaultResolver.
 	Resolver *net.Resolver
+
+	notify func() // see Conn.notify
 }
 
 // Dial connects to address, "host:port" as in package net: an IPv4 address, an
@@ -118,7 +120,7 @@ func (n *NIC) startDial(peer netip.AddrPort, o *DialOptions) (*Conn, error) {
 		return nil, err
 	}
 	c := newConn(n.cm, q)
-	c.active, c.owned, c.options = true, owned, o.Connect
+	c.active, c.owned, c.options, c.notify = true, owned, o.Connect, o.notify
 	c.remote, c.local = netip.AddrPortFrom(p.Peer, peer.Port()), netip.AddrPortFrom(n.Address(), p.SrcPort)
 	p.QPN, p.Transport, p.MaxDestRead, p.SRQ = q.QPN(), cm.Transport(q.kind), cmCount(q.reads), q.srq
 	c.request = p

@@ -26,6 +26,8 @@ type ListenConfig struct {
 	Backlog int
 	// Resolver looks names up; nil is net.DefaultResolver.
 	Resolver *net.Resolver
+
+	notify func() // told of a request, with the listener's lock held
 }
 
 // Listener waits for connections on a port of RDMA CM's TCP port space, which has
@@ -37,6 +39,7 @@ type Listener struct {
 	addr    netip.AddrPort
 	accept  AcceptOptions
 	backlog int
+	notify  func() // set once
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed at the next change; guarded by mu, as all below
@@ -50,7 +53,7 @@ type Listener struct {
 // up a name. The error is a *[ConnError], which unwraps to [ErrListening] when the
 // port is taken.
 func (n *NIC) Listen(ctx context.Context, address string, cfg ListenConfig) (*Listener, error) {
-	l := &Listener{nic: n, cm: n.cm, accept: cfg.Accept, backlog: cfg.Backlog, changed: make(chan struct{})}
+	l := &Listener{nic: n, cm: n.cm, accept: cfg.Accept, backlog: cfg.Backlog, notify: cfg.notify, changed: make(chan struct{})}
 	if l.backlog <= 0 {
 		l.backlog = DefaultBacklog
 	}
@@ -253,6 +256,9 @@ func (l *Listener) add(r *Request) bool {
 	}
 	l.requests = append(l.requests, r)
 	l.wake()
+	if l.notify != nil {
+		l.notify()
+	}
 	return true
 }
 

@@ -12,6 +12,7 @@ import (
 type PD struct {
 	nic *NIC
 	pd  *mr.PD
+	ids atomic.Uint64 // of regions
 }
 
 // Dealloc ends the domain. It is refused while regions or queue pairs live in it.
@@ -35,7 +36,7 @@ func (pd *PD) RegisterMemory(m Memory, o MemoryOptions) (*Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Region{Region: r, pd: pd}, nil
+	return &Region{Region: r, pd: pd, id: pd.ids.Add(1)}, nil
 }
 
 // Alloc maps size bytes of zeroed, page-aligned memory outside the Go heap and
@@ -77,7 +78,9 @@ func (n *NIC) own(r *Region) bool {
 type Region struct {
 	*mr.Region
 	pd       *PD
-	owned    *host.Memory // to be unmapped
+	id       uint64                  // in its domain
+	owner    atomic.Pointer[Context] // that has published it
+	owned    *host.Memory            // to be unmapped
 	unmapped atomic.Bool
 }
 
@@ -95,7 +98,11 @@ func (r *Region) Bytes() []byte {
 // being moved. When the context ends first, the keys stay revoked and it may be
 // called again. Memory of [PD.Alloc] is unmapped at the end.
 func (r *Region) Deregister(ctx context.Context) error {
-	if err := r.Region.Deregister(ctx); err != nil || r.owned == nil {
+	err := r.Region.Deregister(ctx)
+	if c := r.owner.Swap(nil); c != nil {
+		c.revoked(r)
+	}
+	if err != nil || r.owned == nil {
 		return err
 	}
 	n := r.pd.nic

@@ -46,6 +46,8 @@ type AcceptOptions struct {
 	// of which leave this package's mark in place. Peers that do not run this
 	// package get it padded with zeros.
 	PrivateData []byte
+
+	notify func() // see Conn.notify
 }
 
 // Offer is what a request says of itself.
@@ -121,7 +123,7 @@ func (r *Request) accept(o *AcceptOptions, l *Listener) (*Conn, error) {
 		return nil, err
 	}
 	c := newConn(r.listener.cm, q)
-	c.owned, c.options, c.listener = owned, o.Connect, l
+	c.owned, c.options, c.listener, c.notify = owned, o.Connect, l, o.notify
 	c.id, c.remote, c.local = r.id, r.RemoteAddr(), r.LocalAddr()
 	c.private, c.hixl = r.private, r.hixl
 	p.QPN, p.MaxDestRead, p.SRQ = q.QPN(), cmCount(q.reads), q.srq

@@ -20,7 +20,8 @@ type Completion struct {
 	Syndrome roce.Syndrome
 	QPN      roce.QPN // local queue pair
 	SrcQP    roce.QPN // sender's queue pair, receives only
-	// ByteLen is the bytes received (UD: plus 40), or read, or sent.
+	// ByteLen is the bytes received (UD: plus 40), or read, or sent. Of a send on a
+	// reliable connection that failed it is the bytes known to have arrived.
 	ByteLen    uint32
 	Imm        uint32     // with WithImm; wire bytes ca fe 00 01 are 0xcafe0001
 	InvKey     uint32     // with WithInv

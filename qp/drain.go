@@ -104,6 +104,14 @@ func (q *QP) Congested(now mono.Time) {
 	}
 }
 
+// Discard has nothing more of the answers to a READ or atomic with this ID go into
+// local memory, see rc.RC.Discard. It may be called from any goroutine.
+func (q *QP) Discard(id uint64) (still bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.rc == nil || q.rc.Discard(id)
+}
+
 // Expire fires the timers that are due. Locked.
 func (q *QP) Expire(now mono.Time) {
 	if q.rc != nil {

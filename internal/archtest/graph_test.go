@@ -14,7 +14,8 @@ var (
 	belowQP  = []string{"roce", "roce/wr", "roce/rc", "roce/uc", "roce/ud", "roce/cm", "mr", "atomic", "cq", "device", "internal/mono", "internal/pages"}
 	belowNIC = append([]string{"qp", "transport"}, belowQP...)
 	belowHub = append([]string{
-		"internal/nic", "internal/connmgr", "device/host", "transport/udp", "transport/sim", "transport/tap",
+		"internal/nic", "internal/connmgr", "internal/dispatch", "internal/peerwire", "internal/peerlink", "internal/coalesce",
+		"device/host", "transport/udp", "transport/sim", "transport/tap",
 	}, belowNIC...)
 	belowAll = append([]string{"."}, belowHub...)
 )
@@ -44,6 +45,10 @@ var graph = map[string][]string{
 	"transport/xdp":     {"transport", "transport/udp", "roce", "internal/mono"},
 	"transport/xdp/*":   nil,
 	"internal/nic":      belowNIC,
+	"internal/dispatch": {"internal/mono"},
+	"internal/peerwire": nil,
+	"internal/peerlink": {"internal/mono"},
+	"internal/coalesce": {"internal/mono"},
 	"internal/connmgr":  append([]string{"internal/nic", "device/host"}, belowNIC...),
 	".":                 belowHub,
 	"dsync":             {"."},
@@ -83,14 +88,14 @@ var external = map[string][]string{
 
 // pure are the packages that are a function of their arguments: time and
 // packets come in, nothing is read from outside.
-var pure = []string{"roce", "roce/wr", "roce/rc", "roce/uc", "roce/ud", "roce/cm"}
+var pure = []string{"roce", "roce/wr", "roce/rc", "roce/uc", "roce/ud", "roce/cm", "internal/peerwire", "internal/peerlink", "internal/coalesce"}
 
 // pureMayNot are the standard packages that a pure package must not import,
 // with all below them.
 var pureMayNot = []string{"net", "os", "syscall", "sync", "context", "log", "runtime", "io/fs", "math/rand", "crypto/rand"}
 
 // clocks are the packages that may read or wait for a clock.
-var clocks = []string{"internal/nic", "internal/hostinfo", "internal/tools/*", "transport/*", "device/*", "bench", "cmd/*", "interop/*"}
+var clocks = []string{"internal/nic", "internal/dispatch", "internal/hostinfo", "internal/tools/*", "transport/*", "device/*", "bench", "cmd/*", "interop/*"}
 
 // clockFuncs are the functions of package time that do.
 var clockFuncs = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}

@@ -129,6 +129,17 @@ func (q *Queue) PostSend(wrs []qp.SendWR) error {
 	return err
 }
 
+// Post posts work requests like PostSend and leaves them to the next Ring.
+func (q *Queue) Post(wrs []qp.SendWR) error {
+	if q.nic.closing.Load() {
+		return ErrClosed
+	}
+	return q.QP.PostSend(q.nic.clock(), wrs)
+}
+
+// Ring sends what may leave, on the caller's goroutine.
+func (q *Queue) Ring() { q.nic.flush(q.nic.clock(), q) }
+
 // PostRecv posts receives. The error is [ErrClosed] or a *qp.PostError.
 func (q *Queue) PostRecv(wrs []qp.RecvWR) error {
 	if q.nic.closing.Load() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/wr"
 )
@@ -165,4 +166,53 @@ func TestOversizedReadResponse(t *testing.T) {
 	a.receive(p.Append(nil))
 	a.wantDone("1:local length error")
 	require.Equal(t, make([]byte, 1024), a.mem[:1024])
+}
+
+// A request that failed tells how much of it the peer has acknowledged, or of a READ
+// is in memory.
+func TestArrivedOfFailed(t *testing.T) {
+	for _, op := range []wr.Op{wr.OpWrite, wr.OpRead} {
+		a, b := newPair(t)
+		a.post(a.req(1, op, 0, 4000))
+		a.post(a.req(2, op, 0, 4000))
+		a.drain()
+		from, to := a, b
+		if op == wr.OpRead {
+			a.deliverAll()
+			from, to = b, a
+		}
+		from.deliver()
+		from.deliver()
+		from.lose(1)
+		from.deliverAll()
+		to.deliverAll() // the NAK of a WRITE
+		a.rc.Fail(cq.StatusRetryExceeded)
+		done := a.rc.Completions()
+		require.Len(t, done, 2)
+		require.EqualValues(t, 2048, done[0].ByteLen, "%v", op)
+		require.Zero(t, done[1].ByteLen)
+	}
+}
+
+// Nothing of an answer that is discarded gets into memory, and the connection goes
+// on.
+func TestDiscard(t *testing.T) {
+	a, b := newPair(t)
+	fill(b.mem, 1)
+	fill(a.mem, 7)
+	before := append([]byte(nil), a.mem...)
+	r := a.req(1, wr.OpRead, 0, 4000)
+	a.post(r)
+	a.drain()
+	a.deliverAll()
+	b.deliver()
+	require.Equal(t, b.mem[:1024], a.mem[:1024])
+	require.True(t, a.rc.Discard(1))
+	b.deliverAll()
+	require.Equal(t, before[1024:4000], a.mem[1024:4000])
+	a.wantDone("1:success")
+	a.post(a.req(2, wr.OpRead, 0, 4000))
+	a.exchange()
+	a.wantDone("2:success")
+	require.Equal(t, b.mem[:4000], a.mem[:4000])
 }

@@ -52,7 +52,7 @@ func (r *requester) predict(p *roce.Packet) ([]mr.Span, bool) {
 		return nil, false
 	}
 	w := r.q.At(r.ack)
-	if w.Op != wr.OpRead {
+	if w.Op != wr.OpRead || w.Discard {
 		return nil, false
 	}
 	i := r.una - w.First

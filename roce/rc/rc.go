@@ -169,6 +169,19 @@ func (c *RC) Deadline() mono.Time {
 // is owed, at most one every [CNPInterval] (§7.2.1).
 func (c *RC) Congested(now mono.Time) { c.resp.congested(now) }
 
+// Discard has nothing more of the answers to request id go into its memory; it
+// completes as if it did. It reports whether nothing is on its way there.
+func (c *RC) Discard(id uint64) (still bool) {
+	still = true
+	for i := c.req.q.Head; i < c.req.q.Tail; i++ {
+		if w := c.req.q.At(i); w.ID == id {
+			w.Discard = true
+			still = still && w.Busy == 0
+		}
+	}
+	return still
+}
+
 // Completions returns what has finished since the last [RC.ClearCompletions],
 // in order. It is valid until then.
 func (c *RC) Completions() []cq.Completion { return c.pending }

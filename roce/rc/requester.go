@@ -197,12 +197,24 @@ func (r *requester) complete(w *wr.WQE, status cq.Status) {
 			WRID: w.ID, Status: status, Opcode: w.Op.Completion(), QPN: r.c.common.lqpn, SrcQP: r.c.common.rqpn,
 			ByteLen: w.Length, Peer: r.c.common.peer, RemoteAddr: w.RemoteAddr, RKey: w.RKey,
 		}
-		if status != cq.StatusSuccess && status != cq.StatusFlushed {
-			done.Syndrome = r.c.cause.Syndrome
+		if status != cq.StatusSuccess {
+			done.ByteLen = r.arrived(w)
+			if status != cq.StatusFlushed {
+				done.Syndrome = r.c.cause.Syndrome
+			}
 		}
 		r.c.pending = append(r.c.pending, done)
 	}
 	r.q.Pop()
+}
+
+// arrived is how many bytes of a request that failed are known to be where they
+// belong: acknowledged, or of a READ placed. Of a READ whose memory failed, none.
+func (r *requester) arrived(w *wr.WQE) uint32 {
+	if r.una <= w.First || r.failStatus == cq.StatusLocalProtection || r.failStatus == cq.StatusLocalQPOperation {
+		return 0
+	}
+	return uint32(min((r.una-w.First)*r.c.common.mtu, uint64(w.Length)))
 }
 
 // fail puts the connection into the error state because of request i, if there is

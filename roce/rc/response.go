@@ -168,6 +168,9 @@ func (r *requester) answered(w *wr.WQE, n, end uint64) {
 
 // place asks for data to be copied to offset off of request i's memory.
 func (r *requester) place(w *wr.WQE, i uint64, data []byte, off uint64) wr.Work {
+	if w.Discard {
+		return wr.Work{}
+	}
 	r.spans = wr.Slice(r.spans[:0], w.Spans, off, uint64(len(data)))
 	w.Busy++
 	r.uncommitted++

@@ -20,6 +20,8 @@ type WQE struct {
 	// Busy counts placements of its data, or fetches, that are not finished;
 	// the request completes only without them.
 	Busy uint32
+	// Discard says that nothing more of its answer goes into its memory.
+	Discard bool
 	// IsInline says that the payload is Inline, not in Spans.
 	IsInline bool
 }

@@ -1,19 +1,9 @@
 package xdp_test
 
 import (
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-// victimEnv makes this test binary be a process that is going to be killed.
-const victimEnv = "HIXL_XDP_VICTIM"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(victimEnv) != "" {
-		victim()
-		os.Exit(1)
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

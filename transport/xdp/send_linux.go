@@ -89,11 +89,7 @@ func (q *queue) packet(t *transport.Tx) (sent bool, err error) {
 		if err := q.tooLong(t, q.c.link.mtu.Load()); err != nil {
 			return false, err
 		}
-		if q.c.paths.ask(p) {
-			// The first packet goes the kernel's way, which resolves the neighbour as
-			// it does for any traffic from our address, and sends it before the others.
-			return q.c.kernel.send(q, t)
-		}
+		q.c.paths.ask(p)
 		return q.wait(t, p), nil
 	}
 }

@@ -1,0 +1,46 @@
+package hixl
+
+import "sync/atomic"
+
+// contextCounts are a context's counters.
+type contextCounts struct {
+	coalesced, coalescedPosts atomic.Uint64
+	reconnects, restarts      atomic.Uint64
+	probes                    atomic.Uint64
+	transfers, failed         atomic.Uint64
+	notifications             atomic.Uint64
+}
+
+// ContextStats counts what a context has done.
+type ContextStats struct {
+	// Peers are known, Connected of them connected.
+	Peers, Connected int
+	// Transfers were begun, Failed of them failed.
+	Transfers, Failed uint64
+	// Coalesced unsignaled writes were gathered, into CoalescedPosts work requests.
+	Coalesced, CoalescedPosts uint64
+	// Reconnects are connections after the first of a peer, Restarts those to
+	// another incarnation of it, Probes looks at silent peers.
+	Reconnects, Restarts, Probes uint64
+	// Notifications have arrived, immediates included.
+	Notifications uint64
+}
+
+// Stats returns the counters.
+func (c *Context) Stats() ContextStats {
+	n := &c.counts
+	s := ContextStats{
+		Transfers: n.transfers.Load(), Failed: n.failed.Load(), Coalesced: n.coalesced.Load(), CoalescedPosts: n.coalescedPosts.Load(),
+		Reconnects: n.reconnects.Load(), Restarts: n.restarts.Load(), Probes: n.probes.Load(), Notifications: n.notifications.Load(),
+	}
+	c.mu.Lock()
+	peers := c.peersLocked()
+	c.mu.Unlock()
+	s.Peers = len(peers)
+	for _, p := range peers {
+		if p.State() == PeerUp {
+			s.Connected++
+		}
+	}
+	return s
+}

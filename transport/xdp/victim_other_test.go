@@ -1,5 +1,0 @@
-//go:build !linux
-
-package xdp_test
-
-func victim() {}
