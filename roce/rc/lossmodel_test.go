@@ -1,7 +1,6 @@
 package rc
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -75,13 +74,10 @@ var modelLoads = []modelLoad{
 }
 
 type modelResult struct {
-	took           time.Duration
-	packets        uint64 // that were needed
-	sent           uint64
-	timeouts, naks uint64
+	took    time.Duration
+	packets uint64 // that were needed
+	sent    uint64
 }
-
-func (r modelResult) overhead() float64 { return float64(r.sent) / float64(r.packets) }
 
 func runModel(t testing.TB, l modelLoad, loss float64, seed uint64) modelResult {
 	tt, ok := t.(*testing.T)
@@ -121,7 +117,7 @@ func runModel(t testing.TB, l modelLoad, loss float64, seed uint64) modelResult 
 	if l.op == wr.OpRead {
 		sent = b.rc.Stats().Responses
 	}
-	return modelResult{took: now.Sub(start), packets: packets, sent: sent, timeouts: s.EarlyTimeouts + s.Timeouts, naks: s.SeqNAKsReceived}
+	return modelResult{took: now.Sub(start), packets: packets, sent: sent}
 }
 
 // step lets the processor run that has something to do first.
@@ -194,31 +190,6 @@ func (m *lossModel) packet(o *wr.Out) []byte {
 	b = b[:cap(b)]
 	n := copy(b, o.Header())
 	return b[:n+int(o.Len)+int(o.Pad)+roce.ICRCLen]
-}
-
-func BenchmarkLoss(b *testing.B) {
-	for _, l := range modelLoads {
-		for _, loss := range []float64{0, 0.001, 0.01, 0.05} {
-			b.Run(fmt.Sprintf("%s/%g", l.name, 100*loss), func(b *testing.B) {
-				var sum, none modelResult
-				seed := uint64(0)
-				for b.Loop() {
-					seed++
-					r := runModel(b, l, loss, seed)
-					sum.took += r.took
-					sum.packets += r.packets
-					sum.sent += r.sent
-					sum.timeouts += r.timeouts
-					none.took += runModel(b, l, 0, seed).took
-				}
-				b.ReportMetric(0, "ns/op")
-				b.ReportMetric(float64(none.took)/float64(sum.took), "of-lossless")
-				b.ReportMetric(sum.overhead(), "sent/packet")
-				b.ReportMetric(float64(sum.timeouts)/float64(seed), "timeouts")
-				b.ReportMetric(float64(sum.packets)*float64(l.mtu)/float64(sum.took), "GB/s")
-			})
-		}
-	}
 }
 
 // couldSend is hasOutput without its excuses: whether the next packet may leave.
