@@ -54,6 +54,7 @@ func (r *GoalsReport) baselines() (s string) {
 // WriteMarkdown writes the goals as a table for a document.
 func (r *GoalsReport) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
+	fmt.Fprintf(&b, "%s; %s, %d rounds in turns, %s a side.\n\n", Machine(), r.Mode, r.Rounds, r.Duration)
 	b.WriteString("| goal | | floor | aim | median [spread] | ours | theirs | verdict |\n|---|---|---|---|---|---|---|---|\n")
 	for i := range r.Goals {
 		g := &r.Goals[i]
@@ -62,6 +63,9 @@ func (r *GoalsReport) WriteMarkdown(w io.Writer) error {
 			c[7] += ": " + g.Why
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | **%s** %s | %s | %s | %s |\n", c[0], g.What, c[1], c[2], c[3], c[4], c[5], c[6], c[7])
+	}
+	if s := r.baselines(); s != "" {
+		b.WriteString("\n" + strings.ReplaceAll(strings.TrimSpace(s), "\n", "<br>\n") + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

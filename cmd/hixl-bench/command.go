@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"runtime/pprof"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,7 @@ type options struct {
 	local     string
 	memory    string
 	json, csv bool
+	profile   string
 	carrier   carrier
 	serve     bool
 	listen    string
@@ -96,6 +98,7 @@ func (o *options) flags(c *cobra.Command) {
 	f.Float64Var(&o.cfg.Faults.Duplicate, "duplicate", 0, "probability that a packet arrives twice")
 	f.Float64Var(&o.cfg.Faults.Corrupt, "corrupt", 0, "probability that a bit of a packet is flipped")
 	f.StringVar(&o.memory, "memory", "", "where regions lie: "+strings.Join(bench.MemoryKinds(), ", ")+"; two, separated by a comma, for this side and the peer (default host)")
+	f.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process; of both sides with --in-process")
 	f.StringVar(&o.local, "local", "", "RoCE address to use; two, separated by a comma, name the peer's as well, which else is the next one (default 127.0.0.1,127.0.0.2; with --peer and --serve the one that reaches the other end)")
 	o.carrier.flags(f)
 	o.carrier.netFlags(f)
@@ -172,11 +175,37 @@ func (o *options) run(c *cobra.Command) error {
 		return &bench.FlagError{Flag: "listen", Given: o.listen, Allowed: "only with --serve", Do: "add --serve, or leave it out"}
 	}
 	cfg.Note = note
+	stop, err := profileInto(o.profile)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	rep, err := bench.Run(c.Context(), cfg, bench.ProgressBar(os.Stderr))
 	if rep == nil {
 		return err
 	}
 	return errors.Join(err, o.print(c.OutOrStdout(), rep)) // both when it was interrupted
+}
+
+// profileInto starts a CPU profile into a file, unless it has no name, and
+// returns what ends it.
+func profileInto(name string) (stop func(), err error) {
+	if name == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, fmt.Errorf("profile: %w", errors.Join(err, f.Close()))
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		if err := f.Close(); err != nil {
+			note("profile: " + err.Error())
+		}
+	}, nil
 }
 
 func (o *options) print(out io.Writer, rep *bench.Report) error {
@@ -194,7 +223,7 @@ func (o *options) print(out io.Writer, rep *bench.Report) error {
 // which is not for --serve to choose.
 var requesterFlags = []string{
 	"op", "size", "qps", "depth", "mtu", "region", "duration", "rounds", "baseline", "json", "csv", "seed",
-	"loss", "reorder", "duplicate", "corrupt", "in-process", "peer", "netns", "link-mtu", "no-trains", "memory",
+	"loss", "reorder", "duplicate", "corrupt", "in-process", "peer", "netns", "link-mtu", "no-trains", "memory", "cpuprofile",
 }
 
 // serveRemote is --serve.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -82,7 +83,7 @@ func TestServeRefusesTheRequestersFlags(t *testing.T) {
 	values := map[string]string{
 		"op": "read", "size": "64", "qps": "2", "depth": "2", "mtu": "1024", "region": "1MiB", "duration": "1s", "rounds": "2",
 		"baseline": "none", "json": "true", "csv": "true", "seed": "7", "loss": "0.1", "reorder": "0.1", "duplicate": "0.1",
-		"corrupt": "0.1", "in-process": "true", "peer": "h", "memory": "host", "netns": "true", "link-mtu": "9000", "no-trains": "true",
+		"corrupt": "0.1", "in-process": "true", "peer": "h", "memory": "host", "netns": "true", "link-mtu": "9000", "no-trains": "true", "cpuprofile": "cpu.out",
 	}
 	for f, v := range values {
 		_, err := execute(t, "--serve", "--"+f+"="+v)
@@ -105,7 +106,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	require.NoError(t, err)
 	for _, f := range []string{
 		"op", "size", "qps", "depth", "mtu", "region", "duration", "rounds", "baseline", "json", "csv", "seed",
-		"loss", "reorder", "duplicate", "corrupt", "local", "in-process", "peer", "serve", "listen",
+		"loss", "reorder", "duplicate", "corrupt", "local", "in-process", "peer", "serve", "listen", "cpuprofile",
 	} {
 		require.Contains(t, out, "--"+f)
 	}
@@ -140,6 +141,13 @@ func TestTableAndCSVRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, "127.98.2.1 -> 127.98.2.2")
 	require.Regexp(t, `(?m)^read +100 `, out)
+
+	profile := filepath.Join(t.TempDir(), "cpu.out")
+	_, err = execute(t, append(args, "--cpuprofile", profile)...)
+	require.NoError(t, err)
+	b, err := os.ReadFile(profile)
+	require.NoError(t, err)
+	require.NotEmpty(t, b)
 
 	out, err = execute(t, append(args, "--csv")...)
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ func compareCommand() *cobra.Command {
 		sizes:     bench.SizeList{64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20},
 		baselines: bench.AllBaselines(),
 	}
-	var jsonFile, plotFile string
+	var jsonFile, plotFile, into string
 	c := &cobra.Command{
 		Use:   "compare",
 		Short: "Measure all contenders over a list of sizes, with a plot",
@@ -39,6 +39,9 @@ writes JSON and a plot. What is not installed is named.`,
 			if rep == nil {
 				return err
 			}
+			if into != "" && err == nil {
+				err = bench.UpdateSection(into, "compare", rep.WriteMarkdown)
+			}
 			return errors.Join(err, rep.WriteTable(c.OutOrStdout()), writeFile(jsonFile, rep.WriteJSON), writeFile(plotFile, rep.WritePlot))
 		},
 	}
@@ -54,6 +57,7 @@ writes JSON and a plot. What is not installed is named.`,
 	f.StringVar(&o.local, "local", "", "RoCE address to use, or two (default 127.0.0.1,127.0.0.2)")
 	f.BoolVar(&o.cfg.InProcess, "in-process", false, "run the peer in this process")
 	f.StringVar(&jsonFile, "json-file", "", "write JSON to this file")
+	f.StringVar(&into, "into", "", "also replace the section \"compare\" of this document")
 	f.StringVar(&plotFile, "plot", "", "write a self-contained HTML page with two charts to this file")
 	return c
 }

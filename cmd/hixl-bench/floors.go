@@ -15,7 +15,7 @@ import (
 func floorsCommand() *cobra.Command {
 	var (
 		cfg            bench.Config
-		local          string
+		local, into    string
 		json, md, list bool
 	)
 	c := &cobra.Command{
@@ -44,6 +44,9 @@ so. Without any, all are measured, which takes some minutes.`,
 			if r == nil {
 				return err
 			}
+			if into != "" && err == nil {
+				err = bench.UpdateSection(into, "floors", r.WriteMarkdown)
+			}
 			write := r.WriteTable
 			switch {
 			case json:
@@ -60,6 +63,7 @@ so. Without any, all are measured, which takes some minutes.`,
 	f.DurationVar(&cfg.Duration, "duration", bench.DefaultGoalDuration, "timed part of each side, over all rounds")
 	f.BoolVar(&json, "json", false, "print one JSON object")
 	f.BoolVar(&md, "markdown", false, "print a table for a document")
+	f.StringVar(&into, "into", "", "also replace the section \"floors\" of this document")
 	f.BoolVar(&list, "list", false, "name the goals and measure nothing")
 	f.Uint64Var(&cfg.Seed, "seed", 0, "seed of pattern and faults (default a random one, which is printed)")
 	f.StringVar(&local, "local", "", "first RoCE address; each pair of NICs takes the next two (default 127.0.0.1)")
