@@ -180,6 +180,6 @@ func TestPacketsOfQP1(t *testing.T) {
 	require.ErrorIs(t, f.ends(c), hixl.ErrRejected)
 	c, _ = f.pair(hixl.DialOptions{}, hixl.AcceptOptions{})
 	require.Error(t, c.Disconnect(over()))
-	f.ends(c)
+	require.Error(t, f.ends(c))
 	require.GreaterOrEqual(t, packets, 3+2+3+2)
 }

@@ -126,7 +126,7 @@ func TestFatalEndsWaiting(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.NoError(t, u.Close())
 	require.NoError(t, live.Close())
-	f.hosts[0].nic.Close()
+	require.NoError(t, f.hosts[0].nic.Close())
 	f.rest(time.Minute)
 	require.Zero(t, h.nic.Next(), "and the NIC is at rest")
 }

@@ -39,8 +39,9 @@ type DialOptions struct {
 }
 
 // Dial connects to address, "host:port" as in package net: an IPv4 address, an
-// IPv6 address in brackets, or a name with addresses of the NIC's family, which
-// are tried in turn; no host is the NIC's own address. It is RDMA connection
+// IPv6 address in brackets, whose zone, if any, is that of the NIC, or a name with
+// addresses of the NIC's family, which are tried in turn (with DialOptions.QP only
+// after a refusal); no host is the NIC's own address. It is RDMA connection
 // management in the TCP port space, as rdma_connect of librdmacm does it, on UDP
 // port 4791 alone. The connection comes back established, its queue pair ready to
 // send.
@@ -63,7 +64,7 @@ func (n *NIC) Dial(ctx context.Context, address string, o DialOptions) (*Conn, e
 			return c, nil
 		}
 		failed = append(failed, err)
-		if ctx.Err() != nil || !errors.Is(err, ErrRejected) && !errors.Is(err, ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
+		if ctx.Err() != nil || !o.goOn(err) {
 			break
 		}
 	}
@@ -71,6 +72,18 @@ func (n *NIC) Dial(ctx context.Context, address string, o DialOptions) (*Conn, e
 		return nil, failed[0]
 	}
 	return nil, errors.Join(failed...)
+}
+
+// goOn reports whether the next address is worth a try, and makes the options fit
+// for it. A queue pair of the caller's has its receives by then, and goes on only
+// after a refusal: its number rests where a silent peer may have learnt it.
+func (o *DialOptions) goOn(err error) bool {
+	refused := errors.Is(err, ErrRejected)
+	if o.QP != nil {
+		o.Receives = nil
+		return refused
+	}
+	return refused || errors.Is(err, ErrUnreachable) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // dialOne tries one of several addresses that are left.

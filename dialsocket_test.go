@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -170,4 +171,71 @@ func dialAndWrite(ctx context.Context, a, b *host, l *hixl.Listener, place uint6
 		return fmt.Errorf("after the write: %w", err)
 	}
 	return nil
+}
+
+// Dials that are taken back at any moment, a listener that comes and goes, waits
+// that end: nobody hangs and nothing is left.
+func TestTakeBackStorm(t *testing.T) {
+	a, b := newHost(t, at("127.93.8.1")), newHost(t, at("127.93.8.2"))
+	ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer stop()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				listenShortly(ctx, b)
+			}
+		})
+	}
+	for range 8 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				dialShortly(ctx, a)
+			}
+		})
+	}
+	all.Wait()
+	a.left(t)
+	b.left(t)
+}
+
+// shortly is a context that ends soon, often too soon.
+func shortly(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, time.Duration(rand.IntN(4000))*time.Microsecond)
+}
+
+func listenShortly(ctx context.Context, h *host) {
+	l, err := h.nic.Listen(ctx, ":77", hixl.ListenConfig{Accept: hixl.AcceptOptions{QPConfig: h.config()}, Backlog: 3})
+	if err != nil {
+		return // another listens
+	}
+	var accepting sync.WaitGroup
+	for range 2 {
+		accepting.Go(func() {
+			for err := error(nil); !errors.Is(err, net.ErrClosed); {
+				short, cancel := shortly(ctx)
+				var c *hixl.Conn
+				if c, err = l.Accept(short); err == nil {
+					_ = c.Close()
+				}
+				cancel()
+			}
+		})
+	}
+	time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+	_ = l.Close()
+	accepting.Wait()
+}
+
+func dialShortly(ctx context.Context, h *host) {
+	short, cancel := shortly(ctx)
+	defer cancel()
+	c, err := h.nic.Dial(short, "127.93.8.2:77", hixl.DialOptions{QPConfig: h.config()})
+	if err != nil {
+		return
+	}
+	if rand.IntN(2) == 0 {
+		_ = c.Disconnect(short)
+	}
+	_ = c.Close()
 }

@@ -80,15 +80,20 @@ func (n *NIC) ownPort(ctx context.Context, r *net.Resolver, address string) (uin
 	return 0, &nic.ConfigError{Field: "host", Value: address, Allowed: fmt.Sprintf("the NIC's address, %v, or none", n.Address())}
 }
 
-// tryTime bounds an attempt when there are other addresses to try.
+// tryTime is the longest attempt when there are other addresses to try.
 const tryTime = 5 * time.Second
 
-// share bounds one of several attempts, so that those after it have time too.
+// share bounds one of several attempts that are left, so that those after it have
+// time too: an equal part of what ctx has.
 func share(ctx context.Context, left int) (context.Context, context.CancelFunc) {
 	if left <= 1 {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, tryTime)
+	try := tryTime
+	if end, ok := ctx.Deadline(); ok {
+		try = min(try, time.Until(end)/time.Duration(left))
+	}
+	return context.WithTimeout(ctx, try)
 }
 
 // ephemeral draws a port of 49152 to 65535.

@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gohixl/hixl/roce/wr"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gohixl/hixl/roce/wr"
 )
 
 // finish carries out queued work i.

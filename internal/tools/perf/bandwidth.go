@@ -146,6 +146,9 @@ func (e *engine) stalled(err error) error {
 	if !errors.Is(err, tools.ErrSilent) {
 		return err
 	}
-	all := uint64(e.cfg.Iters) * uint64(e.cfg.QPs)
-	return fmt.Errorf("%d bytes: %d messages sent and %d received of %d: %w", e.size, e.sent, e.received, all, err)
+	of := ""
+	if e.cfg.Duration == 0 {
+		of = fmt.Sprintf(" of %d", uint64(e.cfg.Iters)*uint64(e.cfg.QPs))
+	}
+	return fmt.Errorf("%d bytes: %d messages sent and %d received%s: %w", e.size, e.sent, e.received, of, err)
 }

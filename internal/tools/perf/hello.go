@@ -62,7 +62,7 @@ func (c *control) swapVersion(ctx context.Context) error {
 	if err != nil {
 		return c.misunderstood(step, fmt.Errorf("%q is no version of perftest", theirs))
 	}
-	if v < minVersion {
+	if !(v >= minVersion) { // nor is NaN
 		return c.misunderstood(step, fmt.Errorf("it is of version %s, and exchanges what %.2f and later do not understand", text, minVersion))
 	}
 	return nil

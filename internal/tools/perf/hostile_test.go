@@ -33,6 +33,7 @@ func TestHostileClients(t *testing.T) {
 		"nothing":             {"", "version: the peer closed the connection after 0 of 16"},
 		"a browser":           {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "is no version of perftest"},
 		"no number":           {strings.Repeat("\xff", 400), "is no version of perftest"},
+		"not a number":        {"NaN" + strings.Repeat("\x00", 13), "it is of version NaN"},
 		"an old one":          {"5.60" + strings.Repeat("\x00", 12), "it is of version 5.60"},
 		"cut short":           {helloBytes[:18], "page size: the peer closed the connection after 2 of 4"},
 		"no page":             {helloBytes[:16] + "\x00\x00\x00\x00", "page size: not understood: 0 is no power of two"},
