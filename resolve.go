@@ -89,11 +89,7 @@ func share(ctx context.Context, left int) (context.Context, context.CancelFunc) 
 	if left <= 1 {
 		return ctx, func() {}
 	}
-	try := tryTime
-	if end, ok := ctx.Deadline(); ok {
-		try = min(try, time.Until(end)/time.Duration(left))
-	}
-	return context.WithTimeout(ctx, try)
+	return context.WithTimeout(ctx, min(tryTime, nic.TimeLeft(ctx)/time.Duration(left)))
 }
 
 // ephemeral draws a port of 49152 to 65535.

@@ -92,7 +92,9 @@ func newPerfTest(t perf.Test) *cobra.Command {
 
 func runPerf(c *cobra.Command, cfg perf.Config) error {
 	announce(c, &cfg.Common)
-	_, err := perf.Run(c.Context(), cfg)
+	ctx, stop := untilSignal(c)
+	defer stop()
+	_, err := perf.Run(ctx, cfg)
 	return err
 }
 

@@ -66,7 +66,9 @@ func newPingpong(name string, service hixl.Type, what, long string) *cobra.Comma
 			}
 			announce(c, &cfg.Common)
 			noteIdle(c, pingpongIdle)
-			_, err := pingpong.Run(c.Context(), cfg)
+			ctx, stop := untilSignal(c)
+			defer stop()
+			_, err := pingpong.Run(ctx, cfg)
 			return err
 		},
 	}

@@ -43,7 +43,9 @@ could not be completed ends with 2.`,
 			}
 			announce(c, &cfg.Common)
 			noteIdle(c, []idle{{"debug", "tcpdump and hixl dump show the packets"}})
-			_, err := rping.Run(c.Context(), cfg)
+			ctx, stop := untilSignal(c)
+			defer stop()
+			_, err := rping.Run(ctx, cfg)
 			return err
 		},
 	}

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -84,4 +88,12 @@ func hostArg(what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// untilSignal returns a context that ends when the user or the system ends the
+// program, so that a tool can tell its peer. A second signal does not wait.
+func untilSignal(c *cobra.Command) (context.Context, func()) {
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }

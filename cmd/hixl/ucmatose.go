@@ -33,7 +33,9 @@ arrived, 1 when it was wrong, 2 when the test could not be run to its end.`,
 			}
 			announce(c, &cfg.Common)
 			noteIdle(c, []idle{{"format", "-s takes names and addresses"}})
-			_, err := cmatose.Run(c.Context(), cfg)
+			ctx, stop := untilSignal(c)
+			defer stop()
+			_, err := cmatose.Run(ctx, cfg)
 			return err
 		},
 	}

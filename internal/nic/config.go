@@ -1,9 +1,11 @@
 package nic
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/gohixl/hixl/internal/mono"
@@ -150,4 +152,14 @@ func (c *Config) fillMTU() error {
 func systemClock() func() mono.Time {
 	start := time.Now()
 	return func() mono.Time { return mono.Time(time.Since(start)) + 1 }
+}
+
+// TimeLeft returns how long ctx has until its deadline, and the longest duration
+// there is when it has none.
+func TimeLeft(ctx context.Context) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return math.MaxInt64
+	}
+	return time.Until(end)
 }
