@@ -95,7 +95,6 @@ bench-smoke: ## a few seconds of the loopback benchmark, without and with inject
 	$(GO) run ./cmd/hixl-bench --size 64,64KiB --duration 100ms --rounds 1
 	$(GO) run ./cmd/hixl-bench --size 64KiB --duration 100ms --rounds 1 --baseline none --loss 0.01 --reorder 0.01
 
-<<<<<<< HEAD
 .PHONY: ascendsim
 ascendsim: ## the library that stands in for the Ascend driver, in .cache/ascendsim (gcc)
 	@mkdir -p .cache/ascendsim
@@ -103,14 +102,13 @@ ascendsim: ## the library that stands in for the Ascend driver, in .cache/ascend
 	  gcc -O2 -fPIC -shared -fvisibility=hidden -pthread -o .cache/ascendsim/$${lib%=*} device/ascend/ascendsim/$${lib#*=}/*.c -ldl
 	done
 	echo "HIXL_ASCEND_LIBRARY=$$PWD/.cache/ascendsim/libascendcl.so HIXL_ASCEND_DRIVER=$$PWD/.cache/ascendsim/libascend_hal.so"
-=======
+
 .PHONY: bench-results
 bench-results: ## measure everything anew into bench/RESULTS.md and bench/compare.html (root, 6 minutes on a quiet machine; ucx-utils, iperf3, libfabric-bin)
 	@mkdir -p .cache
 	$(GO) build -o .cache/hixl-bench ./cmd/hixl-bench
 	.cache/hixl-bench floors --into bench/RESULTS.md
 	.cache/hixl-bench compare --rounds 7 --duration 700ms --into bench/RESULTS.md --plot bench/compare.html
->>>>>>> 59bb95b (bench: results by one command, into marked sections; a profile of a run)
 
 .PHONY: interop interop-smoke
 interop: ## the whole matrix against rdma_rxe in user-mode Linux; writes interop/INTEROP.md and report.json (root, Debian)
