@@ -110,6 +110,10 @@ bench-results: ## measure everything anew into bench/RESULTS.md and bench/compar
 	.cache/hixl-bench floors --into bench/RESULTS.md
 	.cache/hixl-bench compare --rounds 7 --duration 700ms --into bench/RESULTS.md --plot bench/compare.html
 
+.PHONY: soak-xdp
+soak-xdp: ## AF_XDP under link flaps, expiring neighbours and MTU changes for SOAK (10m); tests run it for 3 s (Linux, root)
+	HIXL_XDP_SOAK=$${SOAK:-10m} $(GO) test -count 1 -v -timeout 0 -run '^TestSoak$$' ./transport/xdp
+
 .PHONY: interop interop-smoke
 interop: ## the whole matrix against rdma_rxe in user-mode Linux; writes interop/INTEROP.md and report.json (root, Debian)
 	$(GO) run ./interop/cmd/interop -write

@@ -2,7 +2,6 @@ package hixl_test
 
 import (
 	"context"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -23,7 +22,7 @@ type party struct {
 
 func newParty(t *testing.T, addr string, kind hixl.Type) *party {
 	t.Helper()
-	n, err := hixl.OpenNIC(hixl.Config{Address: netip.MustParseAddr(addr)})
+	n, err := hixl.OpenNIC(carried(t, at(addr)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Close()) })
 	p := &party{nic: n}

@@ -25,7 +25,7 @@ func newHost(t testing.TB, cfg hixl.Config) *host {
 	t.Helper()
 	h := &host{}
 	var err error
-	h.nic, err = hixl.OpenNIC(cfg)
+	h.nic, err = hixl.OpenNIC(carried(t, cfg))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.nic.Close()) })
 	h.pd = h.nic.AllocPD()

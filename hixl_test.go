@@ -36,7 +36,7 @@ func newEnd(t *testing.T, cfg hixl.Config, qpc hixl.QPConfig) *end {
 	t.Helper()
 	e := &end{t: t}
 	var err error
-	e.nic, err = hixl.OpenNIC(cfg)
+	e.nic, err = hixl.OpenNIC(carried(t, cfg))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = e.nic.Close() })
 	e.pd = e.nic.AllocPD()

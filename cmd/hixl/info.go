@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gohixl/hixl/internal/hostinfo"
+	"github.com/gohixl/hixl/transport/xdp"
 )
 
 func newInfoCommand() *cobra.Command {
@@ -16,7 +17,7 @@ func newInfoCommand() *cobra.Command {
 		Short: "Report what this host offers, and what is missing costs",
 		Long: `Try what a RoCEv2 stack on plain sockets can use here: segmentation and
 coalescing of UDP, batched system calls, socket buffers, AF_XDP, UDP port 4791,
-IPv6, CPU features, huge pages, and the path MTU of each interface. A line for
+IPv6, CPU features, huge pages, and path MTU and AF_XDP of each interface. A line for
 each, with one of
 
   ok        there, and enough of it
@@ -37,6 +38,9 @@ needed, and nothing is changed.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			r := hostinfo.Probe()
 			r.Checks = append(r.Checks, deviceChecks()...)
+			for i := range r.Interfaces {
+				r.Interfaces[i].XDP = xdp.Describe(r.Interfaces[i].Name)
+			}
 			if !asJSON {
 				return r.WriteText(c.OutOrStdout())
 			}

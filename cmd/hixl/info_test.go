@@ -26,7 +26,7 @@ func runInfo(t *testing.T, args ...string) (string, error) {
 func TestInfoText(t *testing.T) {
 	out, err := runInfo(t)
 	require.NoError(t, err)
-	for _, name := range []string{"udp_gso", "receive_buffer|af_xdp", "port_4791_loopback", "cpu_crc", "path MTU 4096"} {
+	for _, name := range []string{"udp_gso", "receive_buffer|af_xdp", "port_4791_loopback", "cpu_crc", "path MTU 4096", "AF_XDP: no: "} {
 		require.Regexp(t, name, out)
 	}
 }

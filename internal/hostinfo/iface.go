@@ -11,9 +11,10 @@ import (
 type Interface struct {
 	Name      string   `json:"name"`
 	Up        bool     `json:"up"`
-	MTU       int      `json:"mtu"`       // bytes of an IP packet
-	PathMTU   int      `json:"path_mtu"`  // payload bytes a packet: the largest ≤ MTU-96 (§1.12), 0 if none
-	Addresses []string `json:"addresses"` // with prefix length
+	MTU       int      `json:"mtu"`           // bytes of an IP packet
+	PathMTU   int      `json:"path_mtu"`      // payload bytes a packet: the largest ≤ MTU-96 (§1.12), 0 if none
+	Addresses []string `json:"addresses"`     // with prefix length
+	XDP       string   `json:"xdp,omitempty"` // what AF_XDP finds there; filled in by who knows
 	Cost      string   `json:"cost,omitempty"`
 	Remedy    string   `json:"remedy,omitempty"`
 }

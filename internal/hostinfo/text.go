@@ -49,6 +49,7 @@ func (r *Report) writeInterfaces(b *bytes.Buffer) {
 		}
 		fmt.Fprintf(b, "  %-*s  %-4s  mtu %-5d  path MTU %-4s  %s\n",
 			width, i.Name, state, i.MTU, pathMTU(i.PathMTU), strings.Join(i.Addresses, " "))
+		line(b, width-9, "AF_XDP", i.XDP)
 		line(b, width-9, "costs", i.Cost)
 		line(b, width-9, "to get it", i.Remedy)
 	}

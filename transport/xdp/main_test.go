@@ -1,9 +1,19 @@
 package xdp_test
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// victimEnv makes this test binary be a process that is going to be killed.
+const victimEnv = "HIXL_XDP_VICTIM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(victimEnv) != "" {
+		victim()
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}

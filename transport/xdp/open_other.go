@@ -19,6 +19,9 @@ func (c *Conn) Info() Info { return Info{} }
 // Accounting says where the frames are.
 func (c *Conn) Accounting() Accounting { return Accounting{} }
 
+// Describe says that there is no AF_XDP.
+func Describe(string) string { return "no: " + runtime.GOOS + " has no AF_XDP" }
+
 // Open fails: AF_XDP is Linux's. The error unwraps to [ErrUnsupported].
 func Open(addr netip.Addr, cfg Config) (*Conn, error) {
 	if _, err := cfg.fill(); err != nil {

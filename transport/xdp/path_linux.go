@@ -70,10 +70,10 @@ func (t *paths) get(dst netip.Addr) *path {
 	return p
 }
 
-// ask has the watcher resolve an idle path.
-func (t *paths) ask(p *path) {
+// ask has the watcher resolve an idle path, and reports whether it was idle.
+func (t *paths) ask(p *path) bool {
 	if !p.at.CompareAndSwap(uint32(pathIdle), uint32(pathAsked)) {
-		return
+		return false
 	}
 	t.mu.Lock()
 	t.todo = append(t.todo, p)
@@ -82,6 +82,7 @@ func (t *paths) ask(p *path) {
 	case t.wake <- struct{}{}:
 	default:
 	}
+	return true
 }
 
 // asked takes the paths to be resolved.

@@ -12,8 +12,8 @@ import (
 // Bounds of sending.
 const (
 	// maxWaiting frames wait for one neighbour, maxWaitingAll in a queue.
-	maxWaiting    = 512
-	maxWaitingAll = 1024
+	maxWaiting    = 1024
+	maxWaitingAll = 1536
 	// fullWait is how long a full ring is waited for before packets count as lost.
 	fullWait = 5 * time.Millisecond
 	fullStep = 20 * time.Microsecond
@@ -89,7 +89,11 @@ func (q *queue) packet(t *transport.Tx) (sent bool, err error) {
 		if err := q.tooLong(t, q.c.link.mtu.Load()); err != nil {
 			return false, err
 		}
-		q.c.paths.ask(p)
+		if q.c.paths.ask(p) {
+			// The first packet goes the kernel's way, which resolves the neighbour as
+			// it does for any traffic from our address, and sends it before the others.
+			return q.c.kernel.send(q, t)
+		}
 		return q.wait(t, p), nil
 	}
 }

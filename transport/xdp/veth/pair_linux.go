@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 
 	"github.com/vishvananda/netlink"
@@ -43,6 +44,7 @@ func (p *Pair) open() error {
 			if p.ns[i], err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 				return err
 			}
+			noDAD()
 			p.h[i], err = netlink.NewHandle(unix.NETLINK_ROUTE)
 			return err
 		}); err != nil {
@@ -64,6 +66,14 @@ func (p *Pair) open() error {
 		}
 	}
 	return nil
+}
+
+// noDAD lets IPv6 addresses be used at once: nobody else is here to have them. A
+// kernel without IPv6 lacks the files.
+func noDAD() {
+	for _, which := range []string{"all", "default"} {
+		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+which+"/accept_dad", []byte("0"), 0)
+	}
 }
 
 // setUp gives an end its addresses.

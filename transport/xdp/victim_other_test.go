@@ -1,0 +1,5 @@
+//go:build !linux
+
+package xdp_test
+
+func victim() {}
