@@ -26,7 +26,7 @@ var children = map[string]func(){
 	"leave":   func() {},
 	"babble":  func() { fmt.Println("this is no JSON"); waitForEnd() },
 	"refuse":  func() { fmt.Println(`{"err":"port busy"}`); waitForEnd() },
-	"forever": func() { select {} },
+	"forever": hang,
 	"peer":    func() { _ = ServePeer(context.Background(), os.Stdin, os.Stdout, netip.Addr{}) },
 	"short-lived peer": func() {
 		time.AfterFunc(700*time.Millisecond, func() {
@@ -35,6 +35,14 @@ var children = map[string]func(){
 		})
 		_ = ServePeer(context.Background(), os.Stdin, os.Stdout, netip.Addr{})
 	},
+}
+
+// hang does nothing until it is killed. It sleeps because a process without cgo
+// whose goroutines all block for ever is ended by the runtime.
+func hang() {
+	for {
+		time.Sleep(time.Hour)
+	}
 }
 
 // waitForEnd reads standard input until it is closed.

@@ -44,7 +44,7 @@ func foreignProgram() {
 		_, _ = c.Write([]byte("served\n"))
 		_ = c.Close()
 		if role == "stay" {
-			select {}
+			hang()
 		}
 	case "ask":
 		c, err := net.Dial("tcp", at)
@@ -55,7 +55,7 @@ func foreignProgram() {
 		n, _ := c.Read(b)
 		fmt.Printf("%s", b[:n])
 	case "hang":
-		select {}
+		hang()
 	}
 }
 
