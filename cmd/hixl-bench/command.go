@@ -20,7 +20,7 @@ var errUsage = errors.New("see hixl-bench --help")
 
 // options are the flags.
 type options struct {
-	ops       bench.OpList
+	ops       opList
 	sizes     bench.SizeList
 	qps       bench.CountList
 	depths    bench.CountList
@@ -81,7 +81,7 @@ func noArgs(c *cobra.Command, args []string) error {
 func (o *options) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.SortFlags = false
-	f.Var(&o.ops, "op", "operations: write, read, send, write-imm, cas, faa (default all)")
+	f.Var(&o.ops, "op", "operations: write, read, send, write-imm, cas, faa (default all); or coalesce alone, which compares ways to move many small writes")
 	f.Var(&o.sizes, "size", "message sizes, such as 64,4k,64KiB,1MiB (default 64,4KiB,64KiB,1MiB); atomics move 8 bytes")
 	f.Var(&o.qps, "qps", "queue pairs (default 1)")
 	f.Var(&o.depths, "depth", "messages outstanding on a queue pair (default 64, fewer when large or many)")
@@ -112,7 +112,7 @@ func (o *options) flags(c *cobra.Command) {
 // config puts the flags together.
 func (o *options) config(c *cobra.Command) (bench.Config, error) {
 	cfg := o.cfg
-	cfg.Ops, cfg.Sizes, cfg.QPs, cfg.Depths, cfg.MTUs = o.ops, o.sizes, o.qps.Values, o.depths.Values, o.mtus.Values
+	cfg.Ops, cfg.Sizes, cfg.QPs, cfg.Depths, cfg.MTUs = o.ops.OpList, o.sizes, o.qps.Values, o.depths.Values, o.mtus.Values
 	if c.Flags().Changed("baseline") {
 		cfg.Baselines = o.baselines
 	}
@@ -173,6 +173,9 @@ func (o *options) run(c *cobra.Command) error {
 	}
 	if c.Flags().Changed("listen") {
 		return &bench.FlagError{Flag: "listen", Given: o.listen, Allowed: "only with --serve", Do: "add --serve, or leave it out"}
+	}
+	if o.ops.coalesce {
+		return o.coalesce(c, cfg)
 	}
 	cfg.Note = note
 	stop, err := profileInto(o.profile)

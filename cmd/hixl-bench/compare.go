@@ -14,7 +14,7 @@ import (
 // compareCommand measures all contenders.
 func compareCommand() *cobra.Command {
 	o := &options{
-		ops:       bench.OpList{bench.OpWrite, bench.OpRead},
+		ops:       opList{OpList: bench.OpList{bench.OpWrite, bench.OpRead}},
 		sizes:     bench.SizeList{64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20},
 		baselines: bench.AllBaselines(),
 	}
@@ -30,7 +30,7 @@ writes JSON and a plot. What is not installed is named.`,
 		Args: noArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg := o.cfg
-			cfg.Ops, cfg.Sizes, cfg.Baselines, cfg.Note = o.ops, o.sizes, o.baselines, note
+			cfg.Ops, cfg.Sizes, cfg.Baselines, cfg.Note = o.ops.OpList, o.sizes, o.baselines, note
 			var err error
 			if cfg.Local, cfg.PeerLocal, err = parseLocal(o.local); err != nil {
 				return err
@@ -47,7 +47,7 @@ writes JSON and a plot. What is not installed is named.`,
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.Var(&o.ops, "op", "operations")
+	f.Var(&o.ops.OpList, "op", "operations")
 	f.Var(&o.sizes, "size", "message sizes")
 	f.Var(&bench.Size{Flag: "region", Bytes: &o.cfg.Region}, "region", "length of the buffers that transfers walk through, ours and the baselines' (default 16MiB)")
 	f.DurationVar(&o.cfg.Duration, "duration", bench.DefaultDuration, "timed bandwidth part of each contender and size, over all rounds; latency takes half of it on top")
