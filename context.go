@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gohixl/hixl/internal/dispatch"
 	"github.com/gohixl/hixl/internal/nic"
@@ -40,6 +41,7 @@ type Context struct {
 	outbox slots // messages that are too long to be sent inline
 	chunks slots // gathered writes
 	counts contextCounts
+	up     atomic.Int64   // peers that are connected
 	loop   *dispatch.Loop // nil on a stepped NIC
 	driver *nic.Driver    // by which those who wait receive
 	spare  sync.Pool      // of *Handle

@@ -49,7 +49,7 @@ func (w *world) boot(i int) {
 	if cfg.Seed != 0 {
 		cfg.Seed += uint64(i)
 	}
-	w.all[i], err = hixl.Open(hixl.Config{Transport: conn, Clock: w.net.Now, Stepped: true, MaxRegions: 1024, MaxQPs: 1024, Peers: cfg})
+	w.all[i], err = hixl.Open(hixl.Config{Transport: conn, Clock: w.net.Now, Stepped: true, MaxRegions: 1024, MaxQPs: 8192, Peers: cfg})
 	require.NoError(w.t, err)
 	w.mem[i] = alloc(w.t, w.all[i], 64<<10)
 	w.ears[i], err = w.all[i].Listen(w.t.Context(), ":18515")

@@ -6,7 +6,7 @@ import "sync/atomic"
 type contextCounts struct {
 	coalesced, coalescedPosts atomic.Uint64
 	reconnects, restarts      atomic.Uint64
-	probes                    atomic.Uint64
+	probes, evictions         atomic.Uint64
 	transfers, failed         atomic.Uint64
 	notifications             atomic.Uint64
 }
@@ -22,6 +22,8 @@ type ContextStats struct {
 	// Reconnects are connections after the first of a peer, Restarts those to
 	// another incarnation of it, Probes looks at silent peers.
 	Reconnects, Restarts, Probes uint64
+	// Evictions are idle peers that were disconnected.
+	Evictions uint64
 	// Notifications have arrived, immediates included.
 	Notifications uint64
 }
@@ -31,16 +33,11 @@ func (c *Context) Stats() ContextStats {
 	n := &c.counts
 	s := ContextStats{
 		Transfers: n.transfers.Load(), Failed: n.failed.Load(), Coalesced: n.coalesced.Load(), CoalescedPosts: n.coalescedPosts.Load(),
-		Reconnects: n.reconnects.Load(), Restarts: n.restarts.Load(), Probes: n.probes.Load(), Notifications: n.notifications.Load(),
+		Reconnects: n.reconnects.Load(), Restarts: n.restarts.Load(), Probes: n.probes.Load(), Evictions: n.evictions.Load(), Notifications: n.notifications.Load(),
 	}
 	c.mu.Lock()
-	peers := c.peersLocked()
+	s.Peers = len(c.dialed) + len(c.sessions)
 	c.mu.Unlock()
-	s.Peers = len(peers)
-	for _, p := range peers {
-		if p.State() == PeerUp {
-			s.Connected++
-		}
-	}
+	s.Connected = int(c.up.Load())
 	return s
 }

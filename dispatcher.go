@@ -20,6 +20,7 @@ type dispatcher struct {
 		peers    []*Peer   // guarded by it, as all below
 		calls    []*Handle // whose Done function is to be called
 		knocks   bool      // a listener has a request
+		crowded  bool      // there may be too many connections
 		arrivals []arrival
 	}
 	timers peerTimers
@@ -58,6 +59,14 @@ func (c *Context) knock() {
 	c.kick()
 }
 
+// crowd has the dispatcher look whether there are too many connections, with its
+// next work.
+func (c *Context) crowd() {
+	c.todo.Lock()
+	c.todo.crowded = true
+	c.todo.Unlock()
+}
+
 // turn is one round of the dispatcher's goroutine.
 func (c *Context) turn(now mono.Time) mono.Time {
 	for c.step(now, true) {
@@ -78,8 +87,8 @@ func (c *Context) step(now mono.Time, calls bool) (worked bool) {
 		c.calls, t.calls = t.calls, c.calls[:0]
 	}
 	c.arrivals, t.arrivals = t.arrivals, c.arrivals[:0]
-	knocks := t.knocks
-	t.knocks = false
+	knocks, crowded := t.knocks, t.crowded
+	t.knocks, t.crowded = false, false
 	t.Unlock()
 	worked = knocks || len(c.due)+len(c.calls)+len(c.arrivals) > 0
 	if knocks {
@@ -96,6 +105,9 @@ func (c *Context) step(now mono.Time, calls bool) (worked bool) {
 	for p := c.timers.due(now); p != nil; p = c.timers.due(now) {
 		p.expire(now)
 		worked = true
+	}
+	if crowded {
+		c.evict(now)
 	}
 	for _, h := range c.calls {
 		h.onDone(h)

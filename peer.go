@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/internal/peerlink"
 	"github.com/gohixl/hixl/internal/peerwire"
 	"github.com/gohixl/hixl/roce/wr"
@@ -39,6 +40,7 @@ type Peer struct {
 	next    *generation    // is being made
 	old     []*generation  // not fenced, or not flushed
 	queue   wr.Ring[piece] // waits for a lane or for the connection
+	used    mono.Time      // last
 	gates   []gate
 	fencing []fencing
 	stage   *stage

@@ -25,6 +25,13 @@ type PeerConfig struct {
 	// MaxPeers bounds the peers that are known, default 16,384; more are refused
 	// with [ErrTooManyPeers].
 	MaxPeers int
+	// HighWater is how many peers that this side dialed stay connected, default
+	// 4096, [None] without bound. Beyond it those that were not used for IdleAfter,
+	// default 10 s, are disconnected, the longest unused first, until LowWater,
+	// default three quarters of it, are left. They are connected again when they
+	// are used.
+	HighWater, LowWater int
+	IdleAfter           time.Duration
 	// KeepAlive is how long a peer may be silent before it is probed, default
 	// 5 s, [None] for ever. A dead one is noticed after that and the time in which
 	// a queue pair gives its peer up, see [ConnectOptions].
@@ -70,6 +77,8 @@ const (
 	DefaultPeerSendQueue = 256
 	DefaultMaxQueued     = 1 << 16
 	DefaultMaxPeers      = 1 << 14
+	DefaultHighWater     = 4096
+	DefaultIdleAfter     = 10 * time.Second
 	DefaultKeepAlive     = 5 * time.Second
 	DefaultNotifications = 4096
 	DefaultBackOffMin    = 10 * time.Millisecond
@@ -89,6 +98,7 @@ func (c *PeerConfig) fill() error {
 		{"SendQueue", &c.SendQueue, DefaultPeerSendQueue, 1, qp.MaxWR},
 		{"MaxQueued", &c.MaxQueued, DefaultMaxQueued, 1, 1 << 30},
 		{"MaxPeers", &c.MaxPeers, DefaultMaxPeers, 1, 1 << 24},
+		{"HighWater", &c.HighWater, DefaultHighWater, 0, 1 << 24},
 		{"Notifications", &c.Notifications, DefaultNotifications, 1, 1 << 20},
 	} {
 		if *f.v = orDefault(*f.v, f.def); *f.v < f.low || *f.v > f.top {
@@ -100,6 +110,7 @@ func (c *PeerConfig) fill() error {
 		v    *time.Duration
 		def  time.Duration
 	}{
+		{"IdleAfter", &c.IdleAfter, DefaultIdleAfter},
 		{"KeepAlive", &c.KeepAlive, DefaultKeepAlive},
 		{"FenceAfter", &c.FenceAfter, DefaultFenceAfter},
 		{"Recovery.Min", &c.Recovery.Min, DefaultBackOffMin},
@@ -114,6 +125,12 @@ func (c *PeerConfig) fill() error {
 		case *f.v < 0:
 			return &nic.ConfigError{Field: "PeerConfig." + f.name, Value: *f.v, Allowed: "0 for " + f.def.String() + ", more, or None"}
 		}
+	}
+	if c.LowWater == 0 {
+		c.LowWater = c.HighWater - c.HighWater/4
+	}
+	if c.LowWater < 0 || c.LowWater > c.HighWater {
+		return &nic.ConfigError{Field: "PeerConfig.LowWater", Value: c.LowWater, Allowed: "1 to HighWater"}
 	}
 	if err := c.Coalesce.fill(); err != nil {
 		return err

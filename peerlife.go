@@ -115,6 +115,9 @@ func (p *Peer) connected(now mono.Time, g *generation) {
 		p.c.counts.reconnects.Add(1)
 	}
 	p.next, p.cur, p.gen, p.err = nil, g, g.n, nil
+	p.c.up.Add(1)
+	p.c.crowd()
+	p.used = now
 	p.recognize(id)
 	p.link.Connected()
 	p.pulse.Start(now, p.c.cfg.KeepAlive, 0)
@@ -150,6 +153,7 @@ func (p *Peer) breakUp(now mono.Time, cause error) {
 		return
 	}
 	p.cur = nil
+	p.c.up.Add(-1)
 	g.broken, g.cause = true, cause
 	p.err = cause
 	p.old = append(p.old, g)
@@ -284,6 +288,7 @@ func (p *Peer) reap(now mono.Time) {
 // expire is the dispatcher's look when the peer's time has come.
 func (p *Peer) expire(now mono.Time) {
 	p.mu.Lock()
+	p.reap(now) // what nobody waits for, such as the last probe
 	dial, gaveUp := p.link.Expire(now)
 	if dial {
 		p.dial(now)
@@ -299,6 +304,7 @@ func (p *Peer) expire(now mono.Time) {
 	p.fenceDue(now)
 	if p.cur != nil && p.pulse.Expire(now, p.signs()) {
 		p.probe(now)
+		p.c.crowd()
 	}
 	p.rearm()
 	p.release()

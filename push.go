@@ -128,6 +128,7 @@ func (p *Peer) gather(r *RemoteRegion, at uint64, b []byte) error {
 			return err
 		}
 		now := p.c.nic.nic.Now()
+		p.used = now
 		s.Begin(now, p.c.chunks.bytes(s.slot))
 		p.alarmBy(now.Add(p.c.cfg.Coalesce.Delay))
 	}

@@ -112,6 +112,7 @@ func (p *Peer) announce(now mono.Time, h *Handle, n *Notification, flags Transfe
 
 // ready refuses n more pieces if there is no room or no peer. p.mu is held.
 func (p *Peer) ready(now mono.Time, n int) error {
+	p.used = now
 	if int(p.queue.Len())+n > p.c.cfg.MaxQueued {
 		return fmt.Errorf("%w: %d pieces wait for peer %v, the most that PeerConfig.MaxQueued allows", ErrBusy, p.queue.Len(), p.addr)
 	}

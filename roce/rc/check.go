@@ -31,7 +31,7 @@ func accessFault() fault {
 // acceptable applies the first rules of §4.3: opcode sequence, access flags,
 // and a depth that is not 0.
 func (s *responder) acceptable(op roce.Opcode, t wr.Traits) bool {
-	return s.inSequence(t) && s.allowed(op, t) && (t != 0 || len(s.res) > 0)
+	return s.inSequence(t) && s.allowed(op, t) && (t != 0 || s.depth > 0)
 }
 
 // rightLength applies the length rules of §1.9, and bounds the length that a RETH

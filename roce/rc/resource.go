@@ -33,6 +33,9 @@ func (r *resource) end() uint64 { return r.first + r.npsn }
 // newResource takes the oldest resource. One that has not been answered yet
 // means that the peer exceeds the depth it was given (§4.14).
 func (s *responder) newResource(p *roce.Packet, npsn uint64) (*resource, bool) {
+	if s.res == nil {
+		s.res = make([]resource, s.depth)
+	}
 	r := &s.res[s.resNext%uint64(len(s.res))]
 	if r.active && !r.replay || r.used && r.first >= s.exec {
 		return nil, false

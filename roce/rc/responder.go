@@ -32,7 +32,8 @@ type responder struct {
 	outstanding int // placements and atomics not committed
 	held        int // READ response payloads still being fetched
 
-	res     []resource // ring: the last READs and atomics
+	depth   int        // READs and atomics that the peer may have in flight
+	res     []resource // ring: the last of them; made at the first
 	resNext uint64     // index of the next one
 	nactive int        // resources with something to send
 
@@ -81,9 +82,7 @@ func (s *responder) init(c *RC, cfg *Config) {
 		rnrCode: cfg.RNRTimerCode & 31, maxPending: uint64(cfg.MaxPending),
 	}
 	s.recv.Spans = make([]mr.Span, 0, cfg.MaxRecvSGE)
-	if cfg.MaxDestRead > 0 {
-		s.res = make([]resource, cfg.MaxDestRead)
-	}
+	s.depth = cfg.MaxDestRead
 }
 
 // request processes a request packet (§4.2).

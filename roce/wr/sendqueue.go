@@ -75,28 +75,48 @@ func (q *SendQueue) Has(i uint64) bool { return i-q.Head < q.Tail-q.Head }
 func (q *SendQueue) At(i uint64) *WQE { return &q.slots[i&q.mask] }
 
 // Push takes the next slot and copies r, which has been checked, into it. The
-// rings are made here, at the first post: most queue pairs of a large fabric
-// stay idle.
+// rings grow as they fill: most queue pairs of a large fabric are idle.
 func (q *SendQueue) Push(r *Request) *WQE {
-	if q.slots == nil {
-		n := uint64(1)
-		for n < q.limit {
-			n <<= 1
-		}
-		q.slots, q.mask = make([]WQE, n), n-1
-		q.spans = make([]mr.Span, n*uint64(q.sge))
+	if q.Tail-q.Head == uint64(len(q.slots)) {
+		q.grow()
 	}
 	slot := q.Tail & q.mask
 	q.Tail++
 	w := &q.slots[slot]
 	*w = WQE{Request: *r}
-	at := slot * uint64(q.sge)
-	w.Spans = append(q.spans[at:at:at+uint64(q.sge)], r.Spans...)
+	w.Spans = append(q.spanSlot(slot), r.Spans...)
 	w.Inline = nil
 	if _, w.IsInline = r.Length(); w.IsInline {
 		w.Inline = append(q.inlineSlot(slot), r.Inline...)
 	}
 	return w
+}
+
+// firstSlots is the length of the first rings, a power of two.
+const firstSlots = 4
+
+// grow doubles the rings. What is sent from the old ones stays as it is: they are
+// left to whoever has it.
+func (q *SendQueue) grow() {
+	was := *q
+	n := max(firstSlots, 2*uint64(len(q.slots)))
+	q.slots, q.mask = make([]WQE, n), n-1
+	q.spans = make([]mr.Span, n*uint64(q.sge))
+	q.inline = nil
+	for i := q.Head; i < q.Tail; i++ {
+		w := *was.At(i)
+		slot := i & q.mask
+		w.Spans = append(q.spanSlot(slot), w.Spans...)
+		if w.IsInline {
+			w.Inline = append(q.inlineSlot(slot), w.Inline...)
+		}
+		q.slots[slot] = w
+	}
+}
+
+func (q *SendQueue) spanSlot(slot uint64) []mr.Span {
+	at := slot * uint64(q.sge)
+	return q.spans[at : at : at+uint64(q.sge)]
 }
 
 func (q *SendQueue) inlineSlot(slot uint64) []byte {
