@@ -40,6 +40,8 @@ type Context struct {
 	words  slots // in which results of atomics land
 	outbox slots // messages that are too long to be sent inline
 	chunks slots // gathered writes
+	pages  pagePool
+	cache  regionCache
 	counts contextCounts
 	up     atomic.Int64   // peers that are connected
 	loop   *dispatch.Loop // nil on a stepped NIC
@@ -149,7 +151,7 @@ func (c *Context) Close() error {
 	if c.owned {
 		err = c.nic.Close()
 	}
-	return errors.Join(err, c.words.close(), c.outbox.close(), c.chunks.close(), c.inbox.close())
+	return errors.Join(err, c.words.close(), c.outbox.close(), c.chunks.close(), c.inbox.close(), c.pages.close())
 }
 
 // errContextClosed is why everything of a closed context fails.
@@ -183,9 +185,6 @@ func (c *Context) Register(b []byte, access Access) (*Region, error) { return c.
 func (c *Context) RegisterMemory(m Memory, o MemoryOptions) (*Region, error) {
 	return c.pd.RegisterMemory(m, o)
 }
-
-// Alloc maps and registers zeroed, page-aligned memory, see [PD.Alloc].
-func (c *Context) Alloc(size int, access Access) (*Region, error) { return c.pd.Alloc(size, access) }
 
 // PD returns the protection domain of the context's regions.
 func (c *Context) PD() *PD { return c.pd }

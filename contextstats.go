@@ -7,6 +7,7 @@ type contextCounts struct {
 	coalesced, coalescedPosts atomic.Uint64
 	reconnects, restarts      atomic.Uint64
 	probes, evictions         atomic.Uint64
+	regionHits, regionMisses  atomic.Uint64
 	transfers, failed         atomic.Uint64
 	notifications             atomic.Uint64
 }
@@ -22,6 +23,9 @@ type ContextStats struct {
 	// Reconnects are connections after the first of a peer, Restarts those to
 	// another incarnation of it, Probes looks at silent peers.
 	Reconnects, Restarts, Probes uint64
+	// RegionHits and RegionMisses are what [Context.Cached] has found, and had to
+	// register.
+	RegionHits, RegionMisses uint64
 	// Evictions are idle peers that were disconnected.
 	Evictions uint64
 	// Notifications have arrived, immediates included.
@@ -33,7 +37,8 @@ func (c *Context) Stats() ContextStats {
 	n := &c.counts
 	s := ContextStats{
 		Transfers: n.transfers.Load(), Failed: n.failed.Load(), Coalesced: n.coalesced.Load(), CoalescedPosts: n.coalescedPosts.Load(),
-		Reconnects: n.reconnects.Load(), Restarts: n.restarts.Load(), Probes: n.probes.Load(), Evictions: n.evictions.Load(), Notifications: n.notifications.Load(),
+		Reconnects: n.reconnects.Load(), Restarts: n.restarts.Load(), Probes: n.probes.Load(), Evictions: n.evictions.Load(),
+		RegionHits: n.regionHits.Load(), RegionMisses: n.regionMisses.Load(), Notifications: n.notifications.Load(),
 	}
 	c.mu.Lock()
 	s.Peers = len(c.dialed) + len(c.sessions)

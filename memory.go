@@ -81,6 +81,7 @@ type Region struct {
 	id       uint64                  // in its domain
 	owner    atomic.Pointer[Context] // that has published it
 	owned    *host.Memory            // to be unmapped
+	pool     *pagePool               // or given to
 	unmapped atomic.Bool
 }
 
@@ -109,6 +110,11 @@ func (r *Region) Deregister(ctx context.Context) error {
 	n.mu.Lock()
 	delete(n.owned, r)
 	n.mu.Unlock()
-	r.unmapped.Store(true)
+	if r.unmapped.Swap(true) {
+		return nil
+	}
+	if r.pool != nil {
+		return r.pool.put(r.owned)
+	}
 	return r.owned.Close()
 }
