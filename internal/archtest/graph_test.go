@@ -54,7 +54,7 @@ var graph = map[string][]string{
 	"dsync":             {"."},
 	"engine":            {"."},
 	"interop":           {"."},
-	"interop/*":         append([]string{"interop/*", "internal/dump"}, belowAll...),
+	"interop/*":         append([]string{"interop/*", "internal/dump", "transport/xdp"}, belowAll...),
 	"bench":             append([]string{"transport/faults"}, belowAll...),
 
 	"internal/tools":    belowAll,

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
 
 	"github.com/gohixl/hixl"
@@ -35,7 +34,7 @@ func peerDies(ctx context.Context, b *Bench, role Role) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	nic, err := hixl.OpenNIC(hixl.Config{Address: netip.MustParseAddr(lab.Host4)})
+	nic, err := openNIC(lab.Host4, false)
 	if err != nil {
 		return "", err
 	}

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
+	"os"
 
 	"github.com/gohixl/hixl"
 	"github.com/gohixl/hixl/interop/lab"
@@ -53,7 +53,7 @@ func (b *Bench) verbs(ctx context.Context, c *Cell, role Role) (string, error) {
 	case role == None:
 		return b.verbsOfGuests(ctx, c, vc)
 	}
-	nic, err := hixl.OpenNIC(hixl.Config{Address: netip.MustParseAddr(hostAddr(vc.Family)), NoTrains: c.Trains == "off"})
+	nic, err := openNIC(hostAddr(vc.Family), c.Trains == "off")
 	if err != nil {
 		return "", err
 	}
@@ -80,7 +80,7 @@ func (c *Cell) judgeTrains(vc verbs.Case, role Role, trains uint64) error {
 	switch {
 	case c.Trains == "off" && trains > 0:
 		return wrong("%d trains although they are off", trains)
-	case c.Trains == "on" && sendsBulk(vc, role) && trains == 0:
+	case c.Trains == "on" && sendsBulk(vc, role) && trains == 0 && os.Getenv(CarrierEnv) == "":
 		return wrong("no trains although they are on")
 	}
 	return nil

@@ -28,15 +28,17 @@ type Conn struct {
 	kernel kernel
 	bell   int
 
-	turn   atomic.Uint32 // of the queue that is read first
-	life   sync.RWMutex  // held for reading by who uses sockets and rings
+	all    *part
+	life   sync.RWMutex // held for reading by who uses sockets and rings
 	closed atomic.Bool
 	dead   atomic.Pointer[LinkError]
 	stats  atomic.Pointer[transport.Stats] // the last ones, after Close
-	wait   waiters
 }
 
-var _ transport.Lender = (*Conn)(nil)
+var (
+	_ transport.Lender  = (*Conn)(nil)
+	_ transport.Sharded = (*Conn)(nil)
+)
 
 // Open takes UDP port 4791 of addr, an address of this host, and puts the program
 // on its link; IPv6 link-local addresses need their zone. The error is a
@@ -52,11 +54,12 @@ func Open(addr netip.Addr, cfg Config) (*Conn, error) {
 	}
 	addr = addr.Unmap()
 	c := &Conn{cfg: cfg, opened: addr, addr: addr.WithZone(""), bell: -1, paths: newPaths()}
-	c.wait.c, c.kernel.raw = c, -1
+	c.kernel.raw = -1
 	if err := c.open(); err != nil {
 		c.teardown()
 		return nil, err
 	}
+	c.all = &part{c: c, queues: c.queues, kernel: true}
 	c.watch.start(c)
 	return c, nil
 }
@@ -194,52 +197,10 @@ func (c *Conn) SourcePort(want uint16) uint16 { return want | 0xC000 }
 
 // ReadBatch fills slots with what the rings have, and now and then with what came
 // by the kernel's socket.
-func (c *Conn) ReadBatch(b []transport.Rx, wait bool) (int, error) {
-	if len(b) == 0 {
-		return 0, nil
-	}
-	for {
-		n, err := c.read(b)
-		if n > 0 || err != nil || !wait {
-			return n, err
-		}
-		if err := c.WaitRead(); err != nil {
-			return 0, err
-		}
-	}
-}
+func (c *Conn) ReadBatch(b []transport.Rx, wait bool) (int, error) { return c.all.ReadBatch(b, wait) }
 
-func (c *Conn) read(b []transport.Rx) (n int, err error) {
-	c.life.RLock()
-	defer c.life.RUnlock()
-	c.giveBack(b)
-	if err := c.closedError(); err != nil {
-		return 0, err
-	}
-	first := 0
-	if len(c.queues) > 1 {
-		first = int(c.turn.Add(1))
-	}
-	for i := range c.queues {
-		if n += c.queues[(first+i)%len(c.queues)].read(b[n:]); n == len(b) {
-			return n, nil
-		}
-	}
-	if n == 0 && c.cfg.BusyPoll > 0 {
-		for _, q := range c.queues {
-			q.rings.poll()
-			n += q.read(b[n:])
-		}
-	}
-	if n < len(b) && c.kernel.wanted() {
-		k, err := c.kernel.read(b[n:])
-		n += k
-		if n == 0 {
-			return 0, err
-		}
-	}
-	return n, nil
-}
+// WaitRead waits for a packet without taking it.
+func (c *Conn) WaitRead() error { return c.all.WaitRead() }
 
 // Release takes lent memory back.
 func (c *Conn) Release(b []transport.Rx) {
@@ -274,22 +235,14 @@ func (c *Conn) Stats() (s transport.Stats) {
 	if last := c.stats.Load(); last != nil {
 		return *last
 	}
+	s = c.all.received()
 	for _, q := range c.queues {
-		n, k := &q.counts, q.rings.statistics()
-		s.RxPackets += n.rxPackets.Load()
-		s.RxBytes += n.rxBytes.Load()
-		s.RxTrains += n.rxTrains.Load()
-		s.RxOverflow += k.Rx_dropped + k.Rx_ring_full
+		n := &q.counts
 		s.TxPackets += n.txPackets.Load()
 		s.TxBytes += n.txBytes.Load()
 		s.TxFull += n.txFull.Load()
 		s.TxUnreachable += n.txUnreachable.Load()
 	}
-	o := c.kernel.conn.Stats()
-	s.RxPackets += o.RxPackets
-	s.RxBytes += o.RxBytes
-	s.RxOverflow += o.RxOverflow
-	s.RxTruncated += o.RxTruncated
 	return s
 }
 
@@ -339,7 +292,7 @@ func (c *Conn) tell(k EventKind) {
 // fail ends the Conn for good: its link is gone.
 func (c *Conn) fail(err *LinkError) {
 	if c.dead.CompareAndSwap(nil, err) {
-		c.wait.ring()
+		c.ring()
 		c.tell(LinkGone)
 	}
 }
@@ -351,7 +304,7 @@ func (c *Conn) Close() error {
 		return net.ErrClosed
 	}
 	last := c.lastStats()
-	c.wait.ring()
+	c.ring()
 	c.watch.stop()
 	c.life.Lock()
 	defer c.life.Unlock()

@@ -211,6 +211,23 @@ func transportsBothQueues(t *testing.T, a, b *xdp.Conn) {
 		b.Release(batch)
 	}
 	require.Zero(t, b.Info().KernelRx, "both came by the rings")
+
+	// Each queue is a part of its own.
+	shards := b.Shards()
+	require.Len(t, shards, 2)
+	for port, s := range shards {
+		_, err := a.WriteBatch([]transport.Tx{{Data: []byte{byte(port)}, Dst: b.LocalAddr(), SrcPort: 0xc000 + uint16(port)}})
+		require.NoError(t, err)
+		require.NoError(t, s.WaitRead())
+		batch := transport.NewBatch(b, 1)
+		n, err := shards[1-port].ReadBatch(batch, false)
+		require.NoError(t, err)
+		require.Zero(t, n)
+		_, err = s.ReadBatch(batch, true)
+		require.NoError(t, err)
+		require.Equal(t, []byte{byte(port)}, batch[0].Data)
+		s.Release(batch)
+	}
 }
 
 // A VLAN on the link has the addresses: the frames carry its tag.

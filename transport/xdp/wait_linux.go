@@ -6,20 +6,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waiters wait until there is something to read.
+// waiters wait until a part has something to read.
 type waiters struct {
-	c    *Conn
 	mu   sync.Mutex
 	free []*waiter // guarded by mu
 }
 
 // waiter is the arrays of one wait.
 type waiter struct {
-	fds  []unix.PollFd // the queues, the kernel's socket, the bell
+	fds  []unix.PollFd // the queues, the bell, the kernel's socket
 	poll func(fd uintptr)
 }
 
-func (w *waiters) get() *waiter {
+func (w *waiters) get(p *part) *waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if n := len(w.free); n > 0 {
@@ -27,17 +26,20 @@ func (w *waiters) get() *waiter {
 		w.free = w.free[:n-1]
 		return one
 	}
-	n := len(w.c.queues)
+	n := len(p.queues)
 	one := &waiter{fds: make([]unix.PollFd, n+2)}
 	one.poll = func(fd uintptr) {
-		for i, q := range w.c.queues {
+		for i, q := range p.queues {
 			one.fds[i] = unix.PollFd{Fd: int32(q.rings.fd), Events: unix.POLLIN}
 		}
-		one.fds[n] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-		one.fds[n+1] = unix.PollFd{Fd: int32(w.c.bell), Events: unix.POLLIN}
+		one.fds[n] = unix.PollFd{Fd: int32(p.c.bell), Events: unix.POLLIN}
+		one.fds[n+1] = unix.PollFd{Fd: -1} // looked at by another part
+		if p.kernel {
+			one.fds[n+1] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+		}
 		_, _ = unix.Poll(one.fds, -1) // a signal ends it early, which does no harm
-		if one.fds[n].Revents != 0 {
-			w.c.kernel.due.Store(true)
+		if one.fds[n+1].Revents != 0 {
+			p.c.kernel.due.Store(true)
 		}
 	}
 	return one
@@ -49,27 +51,27 @@ func (w *waiters) put(one *waiter) {
 	w.free = append(w.free, one)
 }
 
-// ring ends the waiting of all, for good.
-func (w *waiters) ring() {
-	w.c.life.RLock()
-	defer w.c.life.RUnlock()
-	if w.c.bell >= 0 {
-		_, _ = unix.Write(w.c.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-	}
-}
-
 // WaitRead waits for a packet without taking it.
-func (c *Conn) WaitRead() error {
-	c.life.RLock()
-	defer c.life.RUnlock()
-	if err := c.closedError(); err != nil {
+func (p *part) WaitRead() error {
+	p.c.life.RLock()
+	defer p.c.life.RUnlock()
+	if err := p.c.closedError(); err != nil {
 		return err
 	}
-	w := c.wait.get()
-	err := c.kernel.conn.Control(w.poll)
-	c.wait.put(w)
-	if closed := c.closedError(); closed != nil {
+	w := p.wait.get(p)
+	err := p.c.kernel.conn.Control(w.poll)
+	p.wait.put(w)
+	if closed := p.c.closedError(); closed != nil {
 		return closed
 	}
 	return err
+}
+
+// ring ends the waiting of all, for good.
+func (c *Conn) ring() {
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if c.bell >= 0 {
+		_, _ = unix.Write(c.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}
 }
