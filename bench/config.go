@@ -98,6 +98,11 @@ type Config struct {
 	InProcess bool
 	// Peer is the host or host:port of a [Listen]ing peer. Empty: a child process.
 	Peer string
+	// Pin holds the two processes of a run on this machine apart, each on its own
+	// half of the cores that this one may use: ours, those of baselines and of foreign
+	// programs alike. Without two cores, with a peer elsewhere or in this process, and
+	// where the system cannot, nothing is pinned. The report says what was.
+	Pin bool
 	// PeerCommand is the program, with arguments, that calls [ServePeer] on its
 	// standard input and output. Empty: this executable with argument "peer".
 	PeerCommand []string
@@ -114,7 +119,8 @@ type Config struct {
 	// serves somebody else, for one.
 	Note func(string)
 
-	missing []Missing // baselines asked for that cannot run
+	missing []Missing  // baselines asked for that cannot run
+	placed  *placement // where the two processes are held
 }
 
 // withDefaults fills what is not set.

@@ -22,6 +22,8 @@ type GoalsReport struct {
 	Duration string `json:"duration"`
 	Seed     uint64 `json:"seed"`
 	Mode     string `json:"mode"`
+	// Pinned are the cores of this process and of the peer's; empty: not pinned.
+	Pinned []string `json:"pinned,omitempty"`
 	// TCP says how the TCP baseline's connection was set up, ForeignTCP names the
 	// congestion control of foreign programs.
 	TCP        string       `json:"tcp,omitempty"`
@@ -31,7 +33,7 @@ type GoalsReport struct {
 
 // RunGoals measures goals one after the other. Of cfg it uses Duration (a side's
 // timed part, over all rounds), Rounds, Seed, Local (each session takes the next
-// two addresses from there), InProcess and PeerCommand. A goal whose baseline
+// two addresses from there), InProcess, Pin and PeerCommand. A goal whose baseline
 // cannot run is reported as not measured; any other error ends the run and comes
 // with what was measured before it.
 func RunGoals(ctx context.Context, cfg Config, goals []Goal, p Progress) (*GoalsReport, error) {
@@ -48,9 +50,14 @@ func RunGoals(ctx context.Context, cfg Config, goals []Goal, p Progress) (*Goals
 	if p == nil {
 		p = quiet{}
 	}
+	unpin, err := cfg.pin()
+	if err != nil {
+		return nil, err
+	}
+	defer unpin()
 	r := &GoalsReport{
 		Rounds: cfg.Rounds, Duration: cfg.Duration.String(), Seed: cfg.Seed, Mode: modeProcesses,
-		Goals: []GoalResult{},
+		Goals: []GoalResult{}, Pinned: cfg.placed.lists(),
 	}
 	if cfg.InProcess {
 		r.Mode = modeInProcess

@@ -20,7 +20,7 @@ var goalsHead = []string{"goal", "floor", "aim", "median", "spread", "ours", "th
 func (r *GoalsReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "hixl-bench floors: %s, %d rounds in turns, %s a side, seed %d, ICRC on, every byte verified outside the timed part\n\n",
-		r.Mode, r.Rounds, r.Duration, r.Seed)
+		r.Mode+pinnedTo(r.Pinned), r.Rounds, r.Duration, r.Seed)
 	rows := [][]string{goalsHead}
 	for i := range r.Goals {
 		rows = append(rows, r.Goals[i].cells())
@@ -54,7 +54,7 @@ func (r *GoalsReport) baselines() (s string) {
 // WriteMarkdown writes the goals as a table for a document.
 func (r *GoalsReport) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s; %s, %d rounds in turns, %s a side.\n\n", Machine(), r.Mode, r.Rounds, r.Duration)
+	fmt.Fprintf(&b, "%s; %s, %d rounds in turns, %s a side.\n\n", Machine(), r.Mode+pinnedTo(r.Pinned), r.Rounds, r.Duration)
 	b.WriteString("| goal | | floor | aim | median [spread] | ours | theirs | verdict |\n|---|---|---|---|---|---|---|---|\n")
 	for i := range r.Goals {
 		g := &r.Goals[i]

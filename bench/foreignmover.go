@@ -101,11 +101,14 @@ func (m *foreignMover) run(ctx context.Context, client func(int, uint64) []strin
 
 // isolation makes the network namespace of a session's foreign programs when
 // the first of them runs.
-type isolation struct{ net *ownNet }
+type isolation struct {
+	net    *ownNet
+	server []int // cores of servers; none: as clients, those of this process
+}
 
 func (i *isolation) open() (_ *ownNet, err error) {
 	if i.net == nil {
-		i.net, err = openOwnNet()
+		i.net, err = openOwnNet(i.server)
 	}
 	return i.net, err
 }

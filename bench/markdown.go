@@ -12,7 +12,7 @@ import (
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	c := &r.Config
-	fmt.Fprintf(&b, "%s; %s, region %s, %d rounds in turns, %s a cell.\n\n", Machine(), c.Mode, formatSize(c.Region), c.Rounds, c.Duration)
+	fmt.Fprintf(&b, "%s; %s, region %s, %d rounds in turns, %s a cell.\n\n", Machine(), c.Mode+pinnedTo(c.Pinned), formatSize(c.Region), c.Rounds, c.Duration)
 	rows := r.rows()
 	for i, row := range rows {
 		for len(row) < len(rows[0]) {

@@ -59,6 +59,8 @@ type hello struct {
 	Faults Faults `json:"faults"`
 	// NoTrains: the peer's NIC sends every packet on its own, too.
 	NoTrains bool `json:"no_trains"`
+	// Cores are those on which the peer's process is to stay; unset: anywhere.
+	Cores []int `json:"cores,omitempty"`
 }
 
 // welcome answers hello with the peer's memory.

@@ -29,11 +29,12 @@ func canIsolate() string {
 type ownNet struct {
 	do         chan func()
 	gone       chan struct{}
+	server     []int  // cores of servers
 	congestion string // TCP's congestion control in it
 }
 
-func openOwnNet() (*ownNet, error) {
-	n := &ownNet{do: make(chan func()), gone: make(chan struct{})}
+func openOwnNet(server []int) (*ownNet, error) {
+	n := &ownNet{server: server, do: make(chan func()), gone: make(chan struct{})}
 	ready := make(chan error)
 	go func() {
 		defer close(n.gone)
@@ -145,7 +146,7 @@ func (n *ownNet) run(ctx context.Context, env []string, file string, server, cli
 	ctx, cancel := context.WithTimeoutCause(ctx, foreignTime, fmt.Errorf("not done after %v", foreignTime))
 	defer cancel()
 	srv := newForeign(env, file, server)
-	if err := n.inside(srv.start); err != nil {
+	if err := n.inside(func() error { return onCores(n.server, srv.start) }); err != nil {
 		return nil, 0, err
 	}
 	defer srv.end(0)

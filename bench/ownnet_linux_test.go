@@ -65,7 +65,7 @@ func needOwnNet(t *testing.T) *ownNet {
 	if why := canIsolate(); why != "" {
 		t.Skip("a network namespace " + why)
 	}
-	n, err := openOwnNet()
+	n, err := openOwnNet(nil)
 	require.NoError(t, err)
 	t.Cleanup(n.close)
 	return n

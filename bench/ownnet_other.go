@@ -14,7 +14,7 @@ type ownNet struct{ congestion string }
 
 var errNoOwnNet = errors.New("bench: foreign programs need Linux")
 
-func openOwnNet() (*ownNet, error) { return nil, errNoOwnNet }
+func openOwnNet([]int) (*ownNet, error) { return nil, errNoOwnNet }
 
 func (n *ownNet) run(context.Context, []string, string, []string, []string) ([]byte, time.Duration, error) {
 	return nil, 0, errNoOwnNet

@@ -105,6 +105,9 @@ func (p *peer) hello(_ context.Context, req *request, resp *response) error {
 	if err := h.Faults.validate(); err != nil {
 		return err
 	}
+	if err := p.stayOn(h.Cores); err != nil {
+		return err
+	}
 	addr := h.Local
 	if !addr.IsValid() {
 		addr = p.addr
@@ -116,6 +119,23 @@ func (p *peer) hello(_ context.Context, req *request, resp *response) error {
 	p.ep, p.tally.from = ep, h.From
 	resp.Welcome = &welcome{Addr: ep.nic.Address(), Src: memoryOf(ep.src), Dst: memoryOf(ep.dst), Memory: ep.describe()}
 	return nil
+}
+
+// stayOn holds the process on the cores that its parent gives it, before the NIC
+// looks how many there are.
+func (p *peer) stayOn(cores []int) error {
+	switch {
+	case len(cores) == 0:
+		return nil
+	case !p.trusted:
+		return errors.New("cores: refused by a peer that anybody can reach")
+	}
+	for _, c := range cores {
+		if c < 0 || c >= maxCore {
+			return fmt.Errorf("core %d: allowed: 0 to %d", c, maxCore-1)
+		}
+	}
+	return holdOn(cores)
 }
 
 func (p *peer) open(_ context.Context, req *request, resp *response) error {

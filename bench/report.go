@@ -36,6 +36,8 @@ type ReportConfig struct {
 	Local string `json:"local"`
 	Peer  string `json:"peer"`
 	Mode  string `json:"mode"`
+	// Pinned are the cores of this process and of the peer's; empty: not pinned.
+	Pinned []string `json:"pinned,omitempty"`
 	// Transport carries the packets; NoTrains: each on its own.
 	Transport string `json:"transport"`
 	NoTrains  bool   `json:"no_trains,omitempty"`
@@ -71,6 +73,7 @@ func reportConfig(c Config) ReportConfig {
 		Ops: c.Ops, Sizes: c.Sizes, QPs: c.QPs, Depths: c.Depths, MTUs: c.MTUs,
 		Duration: c.Duration.String(), Rounds: c.Rounds, Baselines: c.Baselines,
 		Region: c.Region, Seed: c.Seed, Faults: c.Faults, LatencyIs: latencyIs, Transport: cmp.Or(c.Transport, "udp"), NoTrains: c.NoTrains,
+		Pinned: c.placed.lists(),
 	}
 }
 

@@ -32,6 +32,11 @@ func Run(ctx context.Context, cfg Config, p Progress) (rep *Report, err error) {
 	if p == nil {
 		p = quiet{}
 	}
+	unpin, err := cfg.pin()
+	if err != nil {
+		return nil, err
+	}
+	defer unpin()
 	cfg.Baselines, cfg.missing = cfg.present()
 	s, running, err := startSession(ctx, cfg)
 	if err != nil {

@@ -33,6 +33,7 @@ func startSession(ctx context.Context, cfg Config) (*session, context.Context, e
 		cancel(nil)
 		return nil, nil, err
 	}
+	s.nets.server = cfg.placed.peer()
 	stopPeer := s.stop
 	s.stop = func() {
 		stopPeer()
@@ -117,7 +118,7 @@ func (s *session) open(ctx context.Context, cfg Config) error {
 	s.ep = ep
 	resp, err := s.call(ctx, &request{Do: doHello, Hello: &hello{
 		Version: protocolVersion, From: ep.nic.Address(), Local: cfg.PeerLocal, Memory: cfg.PeerMemory, Region: cfg.Region, Seed: cfg.Seed, Faults: cfg.Faults,
-		NoTrains: cfg.NoTrains,
+		NoTrains: cfg.NoTrains, Cores: cfg.placed.peer(),
 	}})
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 
 func (r *Report) heading(b *strings.Builder) {
 	c := &r.Config
-	fmt.Fprintf(b, "hixl-bench: RoCEv2 over UDP port 4791, %s -> %s, %s\n", c.Local, c.Peer, c.Mode)
+	fmt.Fprintf(b, "hixl-bench: RoCEv2 over UDP port 4791, %s -> %s, %s\n", c.Local, c.Peer, c.Mode+pinnedTo(c.Pinned))
 	fmt.Fprintf(b, "region %s, mtu %s, %d rounds, %s a cell, seed %d\n",
 		formatSize(c.Region), join(c.MTUs, func(m int) string {
 			if m == 0 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gohixl/hixl/bench"
 )
@@ -104,9 +105,16 @@ func (o *options) flags(c *cobra.Command) {
 	o.carrier.netFlags(f)
 	f.BoolVar(&o.cfg.NoTrains, "no-trains", false, "send every packet on its own, on both sides")
 	f.BoolVar(&o.cfg.InProcess, "in-process", false, "run the peer in this process")
+	pinFlag(f, &o.cfg)
 	f.StringVar(&o.cfg.Peer, "peer", "", "host or host:port where hixl-bench --serve runs")
 	f.BoolVar(&o.serve, "serve", false, "be the peer of a hixl-bench --peer elsewhere, one at a time, until interrupted; a second one waits")
 	f.StringVar(&o.listen, "listen", fmt.Sprintf(":%d", bench.DefaultPort), "TCP address for --serve; without a host, as by default, on all addresses of this machine")
+}
+
+// pinFlag is --pin, on unless it is turned off: two processes on one core or on two
+// differ by more than anything that is measured here.
+func pinFlag(f *pflag.FlagSet, cfg *bench.Config) {
+	f.BoolVar(&cfg.Pin, "pin", true, "hold the two processes apart, each on its own half of the cores, baselines as well (Linux, two cores at least, both on this machine)")
 }
 
 // config puts the flags together.
@@ -226,7 +234,7 @@ func (o *options) print(out io.Writer, rep *bench.Report) error {
 // which is not for --serve to choose.
 var requesterFlags = []string{
 	"op", "size", "qps", "depth", "mtu", "region", "duration", "rounds", "baseline", "json", "csv", "seed",
-	"loss", "reorder", "duplicate", "corrupt", "in-process", "peer", "netns", "link-mtu", "no-trains", "memory", "cpuprofile",
+	"loss", "reorder", "duplicate", "corrupt", "in-process", "pin", "peer", "netns", "link-mtu", "no-trains", "memory", "cpuprofile",
 }
 
 // serveRemote is --serve.

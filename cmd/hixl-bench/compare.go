@@ -56,6 +56,7 @@ writes JSON and a plot. What is not installed is named.`,
 	f.Uint64Var(&o.cfg.Seed, "seed", 0, "seed of the pattern (default a random one, which is printed)")
 	f.StringVar(&o.local, "local", "", "RoCE address to use, or two (default 127.0.0.1,127.0.0.2)")
 	f.BoolVar(&o.cfg.InProcess, "in-process", false, "run the peer in this process")
+	pinFlag(f, &o.cfg)
 	f.StringVar(&jsonFile, "json-file", "", "write JSON to this file")
 	f.StringVar(&into, "into", "", "also replace the section \"compare\" of this document")
 	f.StringVar(&plotFile, "plot", "", "write a self-contained HTML page with two charts to this file")

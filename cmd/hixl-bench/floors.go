@@ -68,6 +68,7 @@ so. Without any, all are measured, which takes some minutes.`,
 	f.Uint64Var(&cfg.Seed, "seed", 0, "seed of pattern and faults (default a random one, which is printed)")
 	f.StringVar(&local, "local", "", "first RoCE address; each pair of NICs takes the next two (default 127.0.0.1)")
 	f.BoolVar(&cfg.InProcess, "in-process", false, "run the peers in this process")
+	pinFlag(f, &cfg)
 	c.MarkFlagsMutuallyExclusive("json", "markdown", "list")
 	return c
 }
