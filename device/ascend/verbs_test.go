@@ -383,7 +383,7 @@ func TestLostDeviceUnderConnections(t *testing.T) {
 }
 
 // A copy engine that is slower than the wire slows its peer down; staging stays
-// within its bound, but for one packet of each queue pair, and nothing is lost in
+// within its bound, but for one packet of the queue pair, and nothing is lost in
 // the end.
 func TestSlowEngine(t *testing.T) {
 	s := newSim(t, map[string]string{"MAPPING": "absent", "VMM": "absent"})
@@ -403,8 +403,7 @@ func TestSlowEngine(t *testing.T) {
 	copy(b.want, a.want[:n])
 	b.verify()
 	st := b.pool.Stats()
-	require.Equal(t, cfg.Bound(), st.Staging)
-	require.LessOrEqual(t, st.SpilledMax, 4096, "one packet")
+	require.LessOrEqual(t, st.Staging+st.SpilledMax, cfg.Bound()+b.nic.MTU(), "one packet above it")
 	require.Zero(t, st.Spilled)
 	stats := b.nic.Stats()
 	require.Positive(t, stats.Drops[hixlnic.DropMemory])

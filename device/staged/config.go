@@ -8,8 +8,8 @@ import (
 
 // Config of a pool. The zero value is right for a start.
 type Config struct {
-	// Streams is how many copies may be under way in each direction, 1 to 16,
-	// default 2: one is copied while the next is on its way to the engine.
+	// Streams is how many streams copy in each direction, 1 to 16, default 2. Each
+	// has one copy under way and one queued behind it.
 	Streams int
 	// Chunk is the size in bytes of a staging buffer and of the largest copy, 4 KiB
 	// to 1 GiB, default 512 KiB.
@@ -17,6 +17,10 @@ type Config struct {
 	// Buffers is the number of staging buffers in each direction, 2 to 4096,
 	// default 8.
 	Buffers int
+	// Spill bounds what waits on the Go heap, in bytes, 0 to 1 GiB: bytes that overlap
+	// an operation under way, or find no buffer free. Beyond it the pool's memories are
+	// congested. Default Chunk; None: as soon as anything waits.
+	Spill int
 	// Small is the largest message, in bytes, that is written through a mapping,
 	// default 4096; None writes none.
 	Small int
@@ -30,10 +34,12 @@ type Config struct {
 // None is 0 where 0 means the default.
 const None = -1
 
-// Bound is the pinned memory, in bytes, that a pool of this configuration takes.
+// Bound is the memory for staging, in bytes, that a pool of this configuration takes:
+// 2·Buffers·Chunk of it are pinned, Spill may be on the Go heap. A packet of each
+// queue pair that writes through the pool may come on top.
 func (c Config) Bound() int {
 	c = c.fill(device.Caps{})
-	return 2 * c.Buffers * c.Chunk
+	return 2*c.Buffers*c.Chunk + c.Spill
 }
 
 // fill puts defaults where there is 0.
@@ -49,6 +55,7 @@ func (c Config) fill(caps device.Caps) Config {
 	def(&c.Streams, 2)
 	def(&c.Chunk, 512<<10)
 	def(&c.Buffers, 8)
+	def(&c.Spill, c.Chunk)
 	def(&c.Small, 4096)
 	read := 64
 	if caps.MappingCached {
@@ -67,6 +74,7 @@ func (c *Config) check() error {
 		{"Streams", c.Streams, 1, 16},
 		{"Chunk", c.Chunk, 4 << 10, 1 << 30},
 		{"Buffers", c.Buffers, 2, 4096},
+		{"Spill", c.Spill, 0, 1 << 30},
 		{"Small", c.Small, 0, 1 << 20},
 		{"SmallRead", c.SmallRead, 0, 1 << 20},
 	} {

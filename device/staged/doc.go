@@ -27,9 +27,9 @@
 //
 // Staging takes 2·Config.Buffers·Config.Chunk bytes of pinned memory and no more.
 // Bytes that arrive while all buffers are taken, or that must wait for an operation
-// they overlap, are kept on the Go heap; the sender's window bounds them, since what
-// is not in device memory is not acknowledged. Memory.Congested tells a NIC to take
-// nothing more.
+// they overlap, are kept on the Go heap. The senders' windows bound them, since what
+// is not in device memory is not acknowledged, and when they are more than
+// Config.Spill, Memory.Congested tells the NIC to take nothing more for this pool.
 //
 // # Goroutines and errors
 //

@@ -183,12 +183,12 @@ func (m *Memory) Block() device.Block { return m.block }
 // Mapped reports whether small messages go through a mapping.
 func (m *Memory) Mapped() bool { return m.view != nil }
 
-// Congested reports whether bytes wait on the Go heap: a NIC takes nothing more for
-// the memory until they do not.
+// Congested reports whether more bytes than Config.Spill wait on the Go heap: a NIC
+// takes nothing more for the memory until they do not.
 func (m *Memory) Congested() bool {
 	m.pool.mu.Lock()
 	defer m.pool.mu.Unlock()
-	return m.pool.spilled > 0
+	return m.pool.spilled > m.pool.cfg.Spill
 }
 
 // usable is why operations fail at once, or nil. Locked.

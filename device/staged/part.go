@@ -127,11 +127,15 @@ type lane struct {
 	lines  []*line
 }
 
-// line is a stream and what is under way on it.
+// line is a stream and how many buffers are under way on it.
 type line struct {
 	stream device.Stream
-	busy   bool
+	busy   int
 }
+
+// depth is how many: one that is copied, and one that the engine finds when it is
+// done with that.
+const depth = 2
 
 // put adds a part to the buffer that is being filled, or reports that there is no
 // room in any.
@@ -153,25 +157,28 @@ func (l *lane) put(p *part) bool {
 
 // next is a buffer for the engine and the stream it goes to, or nil.
 func (l *lane) next() (*chunk, *line) {
-	for _, s := range l.lines {
-		if s.busy {
-			continue
+	var s *line
+	for _, k := range l.lines {
+		if k.busy < depth && (s == nil || k.busy < s.busy) {
+			s = k
 		}
-		var c *chunk
-		switch {
-		case len(l.full) > 0:
-			c = l.full[0]
-			l.full = append(l.full[:0], l.full[1:]...)
-		case l.open != nil:
-			c, l.open = l.open, nil
-		default:
-			return nil, nil
-		}
-		s.busy = true
-		l.flying = append(l.flying, c)
-		return c, s
 	}
-	return nil, nil
+	if s == nil {
+		return nil, nil
+	}
+	var c *chunk
+	switch {
+	case len(l.full) > 0:
+		c = l.full[0]
+		l.full = append(l.full[:0], l.full[1:]...)
+	case l.open != nil:
+		c, l.open = l.open, nil
+	default:
+		return nil, nil
+	}
+	s.busy++
+	l.flying = append(l.flying, c)
+	return c, s
 }
 
 // landed takes a buffer back.

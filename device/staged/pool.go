@@ -34,9 +34,10 @@ type Pool struct {
 
 // landing is the end of a copy.
 type landing struct {
-	c    *chunk
-	line *line
-	err  error
+	c      *chunk
+	line   *line
+	stream device.Stream // of the line at the time
+	err    error
 }
 
 // Stats counts what a pool did.

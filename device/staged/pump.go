@@ -32,13 +32,14 @@ func (p *Pool) launch() bool {
 	}
 	p.stats.Copies += uint64(len(c.segs))
 	p.stats.CopiedBytes += uint64(c.used)
+	on := s.stream
 	p.mu.Unlock()
-	err := s.stream.Copy(c.copies()...)
+	err := on.Copy(c.copies()...)
 	if err == nil {
-		err = s.stream.Do(func(err error) { p.landed(landing{c, s, err}) })
+		err = on.Do(func(err error) { p.landed(landing{c, s, on, err}) })
 	}
 	if err != nil {
-		p.landed(landing{c, s, err})
+		p.landed(landing{c, s, on, err})
 	}
 	p.mu.Lock()
 	return true
@@ -69,7 +70,7 @@ func (p *Pool) land() bool {
 		p.renew(l)
 	}
 	p.mu.Lock()
-	l.line.busy = false
+	l.line.busy--
 	if l.err != nil {
 		p.stats.Failed++
 	}
@@ -86,10 +87,14 @@ func (p *Pool) land() bool {
 	return true
 }
 
-// renew replaces a stream on which something failed. When this returns, the engine
-// no longer uses the buffer. Unlocked.
+// renew replaces a stream on which something failed, unless that was done for what
+// was queued with it. When this returns, the engine no longer uses the buffer.
+// Unlocked: only the pool's goroutine changes streams.
 func (p *Pool) renew(l landing) {
-	_ = l.line.stream.Destroy() // it is of no use, whatever becomes of it
+	if l.line.stream != l.stream {
+		return
+	}
+	_ = l.stream.Destroy() // it is of no use, whatever becomes of it
 	s, err := p.drv.NewStream(p.cfg.Priority)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -145,7 +145,7 @@ func TestConfig(t *testing.T) {
 		_, err := staged.New(d, c)
 		require.ErrorIs(t, err, device.ErrArgument, "%+v", c)
 	}
-	require.Equal(t, 2*8*512<<10, staged.Config{}.Bound())
+	require.Equal(t, (2*8+1)*512<<10, staged.Config{}.Bound())
 	require.Equal(t, device.Usage{}, d.Usage(), "a refused pool leaves nothing")
 	_, err := staged.New(d, staged.Config{Priority: 3})
 	require.ErrorIs(t, err, device.ErrArgument)
@@ -254,7 +254,7 @@ func TestReadsAreGathered(t *testing.T) {
 // says that it is congested.
 func TestStagingIsBounded(t *testing.T) {
 	d := newFar(t)
-	cfg := staged.Config{Streams: 1, Chunk: 4096, Buffers: 3}
+	cfg := staged.Config{Streams: 1, Chunk: 4096, Buffers: 3, Spill: 8192}
 	p := newPool(t, d, cfg)
 	m := newMemory(t, p, 1<<20)
 	release, e := d.hold(), newEnds()
@@ -265,16 +265,16 @@ func TestStagingIsBounded(t *testing.T) {
 	for i := range 256 {
 		_, err := m.WriteV([]device.Vec{{Off: uint64(i) << 12, B: data[i<<12:][:1<<12]}}, uint64(i), e)
 		require.NoError(t, err)
-		require.Equal(t, i >= cfg.Buffers, m.Congested(), "after %d", i+1)
+		require.Equal(t, i >= cfg.Buffers+2, m.Congested(), "after %d", i+1)
 	}
-	require.Equal(t, cfg.Bound(), p.Stats().Staging)
-	require.EqualValues(t, cfg.Bound(), d.Usage().HostBytes)
+	require.Equal(t, cfg.Bound(), p.Stats().Staging+cfg.Spill)
+	require.EqualValues(t, cfg.Bound(), d.Usage().HostBytes+uint64(cfg.Spill))
 	release()
 	for i := range 256 {
 		require.NoError(t, e.wait(uint64(i)))
 	}
 	require.False(t, m.Congested())
-	require.EqualValues(t, cfg.Bound(), d.Usage().HostBytes)
+	require.EqualValues(t, cfg.Bound(), d.Usage().HostBytes+uint64(cfg.Spill))
 	got := make([]byte, len(data))
 	require.NoError(t, device.ReadAt(m, got, 0))
 	require.Equal(t, data, got)

@@ -19,6 +19,7 @@ static int batch(void **dsts, size_t *maxs, void **srcs, size_t *sizes, size_t n
     for (size_t i = 0; i < n; i++) {
       while (at + 1 < nattrs && indexes[at + 1] <= i) at++;
       int kind = kind_of(&attrs[at]), code = OK;
+      int64_t ended;
       struct context *c = NULL;
       pthread_mutex_lock(&big);
       if (kind < 0) code = fail(E_PARAM, "EH0001: copy %zu of a batch: from location %d to %d", i, attrs[at].srcLoc.type, attrs[at].dstLoc.type);
@@ -26,7 +27,7 @@ static int batch(void **dsts, size_t *maxs, void **srcs, size_t *sizes, size_t n
       if (!code) code = check_copy((uint64_t)dsts[i], maxs[i], (uint64_t)srcs[i], sizes[i], kind, true);
       if (!code) code = current(&c);
       pthread_mutex_unlock(&big);
-      if (!code && pass) code = async ? queue_copy(stream, (uint64_t)dsts[i], (uint64_t)srcs[i], sizes[i], kind) : run_copy(c->device, (uint64_t)dsts[i], (uint64_t)srcs[i], sizes[i], kind);
+      if (!code && pass) code = async ? queue_copy(stream, (uint64_t)dsts[i], (uint64_t)srcs[i], sizes[i], kind) : run_copy(c->device, (uint64_t)dsts[i], (uint64_t)srcs[i], sizes[i], kind, now_us(), &ended);
       if (code) {
         *failed = i;
         return code;

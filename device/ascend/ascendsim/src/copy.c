@@ -50,7 +50,7 @@ static int hold(uint64_t p, uint64_t n, int delta) {
   return a || (!is_device_address(p) && !find(p, 1));
 }
 
-int run_copy(int device, uint64_t dst, uint64_t src, uint64_t n, int kind) {
+int run_copy(int device, uint64_t dst, uint64_t src, uint64_t n, int kind, int64_t ready, int64_t *ended) {
   if (kind == DEFAULT_KIND) kind = is_device_address(dst) ? (is_device_address(src) ? D2D : H2D) : D2H;
   int code = enter("copy");
   if (code) return code;
@@ -71,14 +71,17 @@ int run_copy(int device, uint64_t dst, uint64_t src, uint64_t n, int kind) {
   }
   to = find(dst, n) ? shadow(dst) : (void *)dst;
   from = find(src, n) ? shadow(src) : (void *)src;
-  int64_t now = now_us(), end = now, latency = config.latency;
+  // As in hardware, a copy that was queued begins when the engine is free, and not
+  // when a thread has noticed.
+  int64_t now = now_us(), end = ready, latency = config.latency;
   if (config.bandwidth > 0) {
     int64_t *f = &free_at[device][kind];
-    end = (*f > now ? *f : now) + (int64_t)((double)n * 1e6 / (double)config.bandwidth);
+    end = (*f > ready ? *f : ready) + (int64_t)((double)n * 1e6 / (double)config.bandwidth);
     *f = end;
   }
   pthread_mutex_unlock(&big);
   end += latency;
+  *ended = end;
   // The bytes arrive at the end, so that whoever looks early is caught.
   int64_t early = (int64_t)(n >> 13);  // about what the copy itself takes
   if (end - early > now) sleep_until(end - early);
@@ -104,5 +107,6 @@ API int aclrtMemcpy(void *dst, size_t max, const void *src, size_t n, int kind) 
     memcpy(dst, src, n);
     return OK;
   }
-  return run_copy(c->device, (uint64_t)dst, (uint64_t)src, n, kind);
+  int64_t ended;
+  return run_copy(c->device, (uint64_t)dst, (uint64_t)src, n, kind, now_us(), &ended);
 }

@@ -108,8 +108,9 @@ int64_t used_on(int device);
 enum { H2H, H2D, D2H, D2D, DEFAULT_KIND };
 // check_copy checks a copy's arguments as seen from a call; locked.
 int check_copy(uint64_t dst, uint64_t max, uint64_t src, uint64_t n, int kind, bool async);
-// run_copy does it, paced.
-int run_copy(int device, uint64_t dst, uint64_t src, uint64_t n, int kind);
+// run_copy does it, paced: the engine could begin at ready, and *ended is when it
+// has ended by its own time, which the thread may reach a little late.
+int run_copy(int device, uint64_t dst, uint64_t src, uint64_t n, int kind, int64_t ready, int64_t *ended);
 
 // Streams.
 enum task_kind { T_COPY, T_RECORD, T_WAIT_EVENT, T_WRITE, T_WAIT_VALUE, T_FUNC };
@@ -123,6 +124,7 @@ struct event {
 struct task {
   enum task_kind kind;
   uint64_t dst, src, n, value;
+  int64_t queued;  // when
   int mode;
   struct event *event;
   uint64_t number;

@@ -13,6 +13,7 @@ struct stream {
   struct task *first, *last;
   bool running, stop_on_error, aborted, ending;
   int error;
+  int64_t ended;  // when the engine was done with what came before
   struct stream *next;
 };
 
@@ -79,8 +80,9 @@ static int value(struct stream *s, struct task *t) {
 static int perform(struct stream *s, struct task *t) {
   switch (t->kind) {
     case T_COPY: {
+      int64_t ready = t->queued > s->ended ? t->queued : s->ended;
       pthread_mutex_unlock(&big);
-      int code = run_copy(s->device, t->dst, t->src, t->n, t->mode);
+      int code = run_copy(s->device, t->dst, t->src, t->n, t->mode, ready, &s->ended);
       pthread_mutex_lock(&big);
       return code;
     }
@@ -124,6 +126,7 @@ static void *engine(void *arg) {
       skipped(s, t);
     } else {
       int code = perform(s, t);
+      if (t->kind == T_WAIT_EVENT || t->kind == T_WAIT_VALUE) s->ended = now_us();
       if (code && !s->error) s->error = code;
       if (code) skipped(s, t);
     }
@@ -297,6 +300,7 @@ int queue(void *handle, struct task t) {
   if (s->error && s->stop_on_error) return fail(s->error, "EZ9999: work of the stream failed before");
   struct task *own = malloc(sizeof *own);
   *own = t;
+  own->queued = now_us();
   own->next = NULL;
   if (t.event) t.event->users++;
   if (s->first) s->last->next = own;
