@@ -249,15 +249,22 @@ type Stream interface {
 	// condition.
 	WaitValue(addr Addr, value uint64, c Condition) error
 	// Do calls f, exactly once, when what was queued before is over: with nil, or
-	// with the error that ended the stream. It runs on the driver's own goroutine,
-	// so it must not block nor call the driver, and on return from Do it may have
-	// run. If Do returns an error, f is not called.
+	// with the error that ended the stream. It runs on the driver's own goroutine or
+	// thread, for which the stream may wait, so it must not block nor call the
+	// driver; on return from Do it may have run. If Do returns an error, f is not called.
 	Do(f func(err error)) error
 	// Sync waits until everything queued is over and returns what ended the
 	// stream, if it failed. ErrTimeout after a time, 0 for no limit.
 	Sync(timeout time.Duration) error
 	// Destroy ends the stream and what is left in it. Destroying twice is fine.
 	Destroy() error
+}
+
+// Submitter is implemented by streams that take copies and what follows them in one
+// step, without waiting until they are queued. Submit is Copy and Do; what goes wrong
+// is told by f, which is called exactly once. The list may be reused when f is called.
+type Submitter interface {
+	Submit(list []Copy, f func(err error))
 }
 
 // Event marks a place in a stream's work.

@@ -25,10 +25,10 @@
 //
 // The runtime keeps its context per OS thread. A Device has one goroutine locked to
 // one thread, on which every call is made, in the order in which goroutines asked;
-// calls that would block it are cut into pieces. A second goroutine tells of ends:
-// it is woken by a callback of the runtime, which only notes a number, or asks
-// where there are no callbacks, and looks after streams that have failed without
-// saying so. Close ends both.
+// calls that would block it are cut into pieces. Ends of work are told by a callback
+// of the runtime, on a thread of its own. A second goroutine asks for them where there
+// are no callbacks, and looks after streams that have failed without saying so. Close
+// ends both.
 //
 // # Mapping
 //

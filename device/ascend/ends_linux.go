@@ -162,9 +162,14 @@ func (s *stream) withdraw(w *waiting) bool {
 	return false
 }
 
-// reach ends w, once.
+// reach ends w, once. Where the runtime would not have come this far after a failure
+// there is nothing to ask, and w is told here, without waking anybody in between.
 func (s *stream) reach(w *waiting) {
-	if s.withdraw(w) {
+	switch {
+	case !s.withdraw(w):
+	case s.stops && w.event == nil:
+		w.f(nil)
+	default:
 		s.d.ends.add(end{w, nil})
 	}
 }

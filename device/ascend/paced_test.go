@@ -3,7 +3,6 @@
 package ascend_test
 
 import (
-	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -84,13 +83,6 @@ func BenchmarkStagedTransfer(b *testing.B) {
 		b.Run(direction.name, func(b *testing.B) {
 			s := newSim(b, map[string]string{"BANDWIDTH": strconv.Itoa(rate), "LATENCY": "20", "MAPPING": "absent", "VMM": "absent"})
 			cfg := staged.Config{}
-			if s := os.Getenv("CHUNK"); s != "" {
-				cfg.Chunk, _ = strconv.Atoi(s)
-				cfg.Buffers = 4 << 20 / cfg.Chunk
-			}
-			if s := os.Getenv("STREAMS"); s != "" {
-				cfg.Streams, _ = strconv.Atoi(s)
-			}
 			x := newSide(s, 0, "127.71.50.1", cfg, paced(rate))
 			y := newSide(s, 1, "127.71.50.2", cfg, paced(rate))
 			join(b, x, y)

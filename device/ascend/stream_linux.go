@@ -24,7 +24,10 @@ type stream struct {
 	spare   []*event   // for ends where there are no callbacks
 }
 
-var _ device.Stream = (*stream)(nil)
+var (
+	_ device.Stream    = (*stream)(nil)
+	_ device.Submitter = (*stream)(nil)
+)
 
 // NewStream makes a stream.
 func (d *Device) NewStream(priority int) (device.Stream, error) {
@@ -73,19 +76,28 @@ func (s *stream) queue(calls ...call) error {
 
 // Copy queues copies: as one batch where that goes.
 func (s *stream) Copy(list ...device.Copy) error {
-	if err := s.failure(); err != nil {
+	calls, err := s.copies(list)
+	if err != nil {
 		return err
+	}
+	return s.queue(calls...)
+}
+
+// copies checks copies and lists the calls that queue them.
+func (s *stream) copies(list []device.Copy) ([]call, error) {
+	if err := s.failure(); err != nil {
+		return nil, err
 	}
 	for i := range list {
 		if err := device.CheckCopy(&list[i]); err != nil {
-			return err
+			return nil, err
 		}
 		if err := s.d.pinned(&list[i]); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if b := s.d.newBatch(list); b != nil {
-		return s.queue(call{"aclrtMemcpyBatchAsync", fmt.Sprintf("%d copies, the first of %s", len(b.sizes), whatOf(&list[0])), func() int32 { return b.call(s.d, s.h) }})
+		return []call{{"aclrtMemcpyBatchAsync", fmt.Sprintf("%d copies, the first of %s", len(b.sizes), whatOf(&list[0])), func() int32 { return b.call(s.d, s.h) }}}, nil
 	}
 	calls := make([]call, 0, len(list))
 	for i := range list {
@@ -95,7 +107,45 @@ func (s *stream) Copy(list ...device.Copy) error {
 		}
 		calls = append(calls, call{"aclrtMemcpyAsync", whatOf(&list[i]), func() int32 { return s.d.lib.acl.MemcpyAsync(dst, n, src, n, kind, s.h) }})
 	}
-	return s.queue(calls...)
+	return calls, nil
+}
+
+// Submit queues copies and their end in one visit to the device's thread, and does
+// not wait for it.
+func (s *stream) Submit(list []device.Copy, f func(error)) {
+	if !s.d.caps.Callbacks {
+		if err := s.Copy(list...); err != nil {
+			s.d.ends.add(end{&waiting{s: s, f: f}, err})
+		} else if err := s.Do(f); err != nil {
+			s.d.ends.add(end{&waiting{s: s, f: f}, err})
+		}
+		return
+	}
+	calls, err := s.copies(list)
+	w := &waiting{s: s, f: f}
+	w.number()
+	if err == nil {
+		err = s.expect(w)
+	}
+	if err != nil {
+		s.d.ends.add(end{w, err})
+		return
+	}
+	fn := callback()
+	calls = append(calls, call{"aclrtLaunchHostFunc", "a callback", func() int32 { return s.d.lib.acl.LaunchHostFunc(s.h, fn, w.id) }})
+	s.d.ends.watch()
+	posted := s.d.thread.post(func() {
+		err := s.d.present(calls)
+		if err == nil {
+			err = s.d.runHere(calls...)
+		}
+		if err != nil && s.withdraw(w) {
+			s.d.ends.add(end{w, err})
+		}
+	})
+	if !posted && s.withdraw(w) {
+		s.d.ends.add(end{w, device.ErrClosed})
+	}
 }
 
 // pinned refuses host memory that the driver does not know. The runtime may copy

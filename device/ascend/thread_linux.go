@@ -37,7 +37,14 @@ func (t *thread) run() {
 		case f := <-t.jobs:
 			f()
 		case <-t.end:
-			return
+			for { // what was posted before
+				select {
+				case f := <-t.jobs:
+					f()
+				default:
+					return
+				}
+			}
 		}
 	}
 }
@@ -55,6 +62,17 @@ func (t *thread) do(f func()) bool {
 		close(done)
 	}
 	<-done
+	return true
+}
+
+// post runs f on the thread and does not wait for it. It reports false after close.
+func (t *thread) post(f func()) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.closed {
+		return false
+	}
+	t.jobs <- f
 	return true
 }
 
@@ -79,16 +97,24 @@ type call struct {
 
 // run makes calls on the device's thread, one after the other, until one fails.
 func (d *Device) run(calls ...call) error {
+	err := d.present(calls)
+	if err != nil {
+		return err
+	}
+	if !d.thread.do(func() { err = d.runHere(calls...) }) {
+		return device.ErrClosed
+	}
+	return err
+}
+
+// present reports a call that the libraries lack.
+func (d *Device) present(calls []call) error {
 	for i := range calls {
 		if !d.lib.have[calls[i].name] {
 			return d.lib.missing(calls[i].name)
 		}
 	}
-	var err error
-	if !d.thread.do(func() { err = d.runHere(calls...) }) {
-		return device.ErrClosed
-	}
-	return err
+	return nil
 }
 
 // runHere makes calls on this thread, which must be the device's.

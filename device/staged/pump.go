@@ -34,12 +34,13 @@ func (p *Pool) launch() bool {
 	p.stats.CopiedBytes += uint64(c.used)
 	on := s.stream
 	p.mu.Unlock()
-	err := on.Copy(c.copies()...)
-	if err == nil {
-		err = on.Do(func(err error) { p.landed(landing{c, s, on, err}) })
-	}
-	if err != nil {
-		p.landed(landing{c, s, on, err})
+	over := func(err error) { p.landed(landing{c, s, on, err}) }
+	if q, ok := on.(device.Submitter); ok {
+		q.Submit(c.copies(), over)
+	} else if err := on.Copy(c.copies()...); err != nil {
+		over(err)
+	} else if err := on.Do(over); err != nil {
+		over(err)
 	}
 	p.mu.Lock()
 	return true
