@@ -36,25 +36,20 @@ func (h *Handle) StartCancel() {
 // WaitFenced waits until the transfer is over and fenced, whether it was canceled,
 // or failed, or is done. The error is as for Cancel.
 func (h *Handle) WaitFenced(ctx context.Context) error {
-	for h.await(ctx) {
-		fence := h.barrier()
-		if fence == nil {
-			return nil
-		}
-		select {
-		case <-fence:
-			return nil
-		default:
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		select {
-		case <-fence:
-			return nil
-		case <-ctx.Done():
-		}
-		break
+	if !h.await(ctx) {
+		return h.unfenced(ctx)
+	}
+	fence := h.barrier()
+	if fence == nil {
+		return nil
+	}
+	select {
+	case <-fence:
+		return nil
+	case <-ctx.Done():
+	}
+	if h.barrier() == nil {
+		return nil
 	}
 	return h.unfenced(ctx)
 }

@@ -70,6 +70,30 @@ func TestGiveUp(t *testing.T) {
 	w.wait(p.FetchAddAsync(r, 0, 1))
 }
 
+// A dialer that does not come back is forgotten; if it does after all, it is another
+// peer.
+func TestForget(t *testing.T) {
+	cfg := hixl.PeerConfig{KeepAlive: time.Second, Connect: hixl.ConnectOptions{Timeout: 14}, Recovery: hixl.RecoveryConfig{GiveUp: 10 * time.Second}}
+	w := newWorld(t, 2, sim.Config{Link: sim.Link{Delay: time.Millisecond}}, cfg)
+	p := w.peer(0, 1)
+	r := w.remote(p, 1)
+	w.wait(p.FetchAddAsync(r, 0, 1))
+	back, err := w.ears[1].Accept(over())
+	require.NoError(t, err)
+	w.net.Cut(simAddr(0), simAddr(1))
+	w.pass(time.Minute)
+	require.Equal(t, hixl.PeerClosed, back.State())
+	require.ErrorIs(t, back.Err(), hixl.ErrPeerDown)
+	require.Zero(t, w.all[1].Stats().Peers)
+	w.net.Heal(simAddr(0), simAddr(1))
+	w.until(10*time.Minute, func() bool { return p.State() == hixl.PeerUp })
+	w.wait(p.FetchAddAsync(r, 0, 1))
+	again, err := w.ears[1].Accept(over())
+	require.NoError(t, err)
+	require.NotSame(t, back, again)
+	require.Equal(t, back.ID(), again.ID())
+}
+
 // Two thousand peers of one context are connected at once, rest in little memory,
 // and idle ones make room.
 func TestManyPeers(t *testing.T) {
@@ -109,7 +133,6 @@ func TestManyPeers(t *testing.T) {
 	}
 	require.Equal(t, peers, hub.Stats().Connected)
 	with := heap()
-	all, done = nil, nil
 	for i := range w.all {
 		w.halt(i)
 	}

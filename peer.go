@@ -21,6 +21,7 @@ type Peer struct {
 	passive bool           // it dialed this side
 	addr    netip.AddrPort // where it listens, or dialed from
 	session uint64
+	key     sessionKey    // of one that dialed this side
 	wakeup  chan struct{} // capacity 1: somebody who waits is to look for completions
 
 	news     atomic.Bool  // a lane has completions
@@ -118,6 +119,7 @@ func (p *Peer) State() PeerState {
 		return PeerUp
 	case peerlink.Closed:
 		return PeerClosed
+	default:
 	}
 	switch now := p.c.nic.nic.Now(); {
 	case p.link.Patient(now):
@@ -256,10 +258,8 @@ func (c *Context) forget(p *Peer) {
 		}
 		return
 	}
-	for k, q := range c.sessions { // few are ever closed one by one
-		if q == p {
-			delete(c.sessions, k)
-		}
+	if c.sessions[p.key] == p {
+		delete(c.sessions, p.key)
 	}
 }
 

@@ -296,6 +296,9 @@ func (p *Peer) expire(now mono.Time) {
 	if gaveUp {
 		p.failQueue(p.down())
 		p.tell()
+		if p.passive { // it may never come back, as what it was
+			defer p.forgotten()
+		}
 	}
 	if r := p.waiting; r != nil {
 		p.admitted(now, r)
@@ -309,6 +312,15 @@ func (p *Peer) expire(now mono.Time) {
 	p.rearm()
 	p.release()
 }
+
+// forgotten ends a peer that dialed this side and has not come back. Its return, if
+// it ever does, makes another.
+func (p *Peer) forgotten() {
+	p.c.forget(p)
+	p.shut(errForgotten)
+}
+
+var errForgotten = newDown("it has not come back in time and was forgotten")
 
 // rearm sets the time of the next look. p.mu is held.
 func (p *Peer) rearm() {

@@ -65,7 +65,8 @@ func (c *Context) port() uint16 {
 func (l *PeerListener) Addr() netip.AddrPort { return l.l.Addr() }
 
 // Accept waits for a peer that has dialed this context for the first time; one that
-// comes back is not delivered again. At most 1024 wait, others are not delivered. A
+// comes back is not delivered again, unless it was away for longer than
+// RecoveryConfig.GiveUp: then the Peer it was is closed, and it is another. At most 1024 wait, others are not delivered. A
 // context that has ended makes it a poll. The error is a *[ConnError].
 func (l *PeerListener) Accept(ctx context.Context) (*Peer, error) {
 	fail := func(err error) (*Peer, error) {
@@ -169,7 +170,7 @@ func (c *Context) answer(now mono.Time, l *PeerListener, r *Request) {
 		return
 	default:
 		p, isNew = c.newPeer(r.RemoteAddr(), true, h.Session), true
-		p.greeter, p.id = l, key.id
+		p.greeter, p.id, p.key = l, key.id, key
 		c.sessions[key] = p
 	}
 	c.mu.Unlock()

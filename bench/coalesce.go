@@ -118,13 +118,14 @@ func (r *CoalesceReport) WriteJSON(w io.Writer) error {
 // WriteTable writes the report for people.
 func (r *CoalesceReport) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "way\tmessages/s\t\n")
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(t, format, args...) } // Flush tells
+	line("way\tmessages/s\t\n")
 	for _, x := range r.Results {
-		fmt.Fprintf(t, "%s\t%.0f\t\n", x.Op, x.MsgsPerS)
+		line("%s\t%.0f\t\n", x.Op, x.MsgsPerS)
 	}
-	fmt.Fprintf(t, "\t\t\n")
+	line("\t\t\n")
 	for _, x := range r.Ratios {
-		fmt.Fprintf(t, "%s / %s\t%.2f\t(%.2f..%.2f)\t\n", x.Op, x.Against, x.Median, x.Min, x.Max)
+		line("%s / %s\t%.2f\t(%.2f..%.2f)\t\n", x.Op, x.Against, x.Median, x.Min, x.Max)
 	}
 	return t.Flush()
 }
