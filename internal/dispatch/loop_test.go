@@ -27,6 +27,7 @@ func TestLoop(t *testing.T) {
 			return 0
 		})
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		require.Equal(t, []time.Duration{0, time.Second, 2 * time.Second}, at)
 		l.Kick()
 		synctest.Wait()

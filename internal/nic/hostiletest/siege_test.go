@@ -120,10 +120,17 @@ func (s *siege) open() {
 	s.exchange()
 }
 
-// dial connects the honest NIC to the one besieged.
-func (s *siege) dial() (dialed, accepted *hixl.Conn) {
-	dialed, err := s.ends[1].nic.StartDial(s.listener.Addr(), hixl.DialOptions{QPConfig: s.ends[1].cfg})
+// startDial begins a connection of the honest NIC to the one besieged.
+func (s *siege) startDial() *hixl.Conn {
+	c, err := s.ends[1].nic.StartDial(s.listener.Addr(), hixl.DialOptions{QPConfig: s.ends[1].cfg})
 	require.NoError(s.t, err)
+	return c
+}
+
+// dial connects the honest NIC to the one besieged. Where the strangers' requests
+// fill the backlog it is told so, and asks again.
+func (s *siege) dial() (dialed, accepted *hixl.Conn) {
+	dialed = s.startDial()
 	s.until("a connection", func() bool {
 		ctx, cancel := s.over()
 		defer cancel()
@@ -143,7 +150,10 @@ func (s *siege) dial() (dialed, accepted *hixl.Conn) {
 		case <-dialed.Established():
 			return accepted != nil
 		case <-dialed.Done():
-			require.NoError(s.t, dialed.Err())
+			var rejected *hixl.RejectedError
+			require.ErrorAs(s.t, dialed.Err(), &rejected)
+			require.Equal(s.t, hixl.RejectNoResources, rejected.Reason)
+			dialed = s.startDial()
 		default:
 		}
 		return false
