@@ -52,7 +52,7 @@ func idleShare(ctx context.Context, s *session, d time.Duration) (float64, error
 	if err := pause(ctx, idleSettle); err != nil {
 		return 0, err
 	}
-	before, err := s.usage(ctx)
+	before, err := s.cpu(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -61,8 +61,8 @@ func idleShare(ctx context.Context, s *session, d time.Duration) (float64, error
 		return 0, err
 	}
 	elapsed := time.Since(start)
-	after, err := s.usage(ctx)
-	return per(float64(after.CPU-before.CPU), float64(elapsed)), err
+	after, err := s.cpu(ctx)
+	return per(float64(after-before), float64(elapsed)), err
 }
 
 // pause waits, unless ctx ends.

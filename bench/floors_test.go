@@ -184,3 +184,17 @@ func TestCompareIsByRound(t *testing.T) {
 	s.add(sample{}, h, usage{})
 	require.InDelta(t, 5, byLatency.of(s.samples[0]), 0.01, "half of there and back")
 }
+
+// TestProcessorTime asks for it by itself, without what all queue pairs have to say;
+// in one process it is counted once.
+func TestProcessorTime(t *testing.T) {
+	s, _ := opened(t, small(t))
+	before, err := s.cpu(t.Context())
+	require.NoError(t, err)
+	for processCPU() < before+5*time.Millisecond {
+		processMallocs() // something that takes time
+	}
+	after, err := s.cpu(t.Context())
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, after-before, 5*time.Millisecond)
+}

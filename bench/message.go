@@ -13,6 +13,7 @@ const (
 	doOpen    verb = "open"     // make and connect a cell's queue pairs
 	doPrepare verb = "prepare"  // fresh pattern, cleared destination
 	doUsage   verb = "usage"    // what was spent until now
+	doCPU     verb = "cpu"      // the processor's time alone, which costs next to none
 	doFinish  verb = "finish"   // verify what arrived
 	doClose   verb = "close"    // close the cell's queue pairs
 	doTCPOpen verb = "tcp-open" // listen for the baseline's connection

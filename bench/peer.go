@@ -85,7 +85,7 @@ func (p *peer) answer(ctx context.Context, req *request) *response {
 
 // handlers is what each request does.
 var handlers = map[verb]func(*peer, context.Context, *request, *response) error{
-	doHello: (*peer).hello, doOpen: (*peer).open, doPrepare: (*peer).prepare, doUsage: (*peer).usage,
+	doHello: (*peer).hello, doOpen: (*peer).open, doPrepare: (*peer).prepare, doUsage: (*peer).usage, doCPU: (*peer).cpu,
 	doFinish: (*peer).finish, doClose: (*peer).closeCell,
 	doTCPOpen: (*peer).tcpOpen, doTCPTake: (*peer).tcpTake, doTCPEcho: (*peer).tcpEcho, doTCPDone: (*peer).tcpDone,
 	doShmOpen: (*peer).shmOpen, doShmStart: (*peer).shmStart, doShmTake: (*peer).shmTake, doShmDone: (*peer).shmDone,
@@ -198,6 +198,11 @@ func (p *peer) prepare(_ context.Context, req *request, _ *response) error {
 func (p *peer) usage(_ context.Context, _ *request, resp *response) error {
 	u := p.ep.usage()
 	resp.Usage = &u
+	return nil
+}
+
+func (p *peer) cpu(_ context.Context, _ *request, resp *response) error {
+	resp.Usage = &usage{CPU: processCPU()}
 	return nil
 }
 
