@@ -24,38 +24,39 @@ var (
 // path below the module's root. A path ending in "/*" stands for the folder and
 // all below it; as a key, for those that have no line of their own.
 var graph = map[string][]string{
-	"internal/mono":     nil,
-	"internal/pages":    nil,
-	"roce":              {"roce/internal/crc"}, // the CRC kernels, a part of it
-	"roce/internal/crc": nil,
-	"device":            nil,
-	"device/*":          {"device", "internal/mono", "internal/pages"},
-	"atomic":            {"device"},
-	"mr":                {"device"},
-	"cq":                {"roce"},
-	"roce/wr":           {"roce", "mr", "cq", "internal/mono"},
-	"roce/rc":           {"roce", "roce/wr", "mr", "atomic", "cq", "internal/mono"},
-	"roce/uc":           {"roce", "roce/wr", "mr", "cq", "internal/mono"},
-	"roce/ud":           {"roce", "roce/wr", "mr", "cq", "internal/mono"},
-	"roce/cm":           {"roce", "internal/mono"},
-	"roce/layers":       {"roce"},
-	"qp":                belowQP,
-	"transport":         {"roce"},
-	"transport/*":       {"transport", "roce", "internal/mono"},
-	"transport/xdp":     {"transport", "transport/udp", "roce", "internal/mono"},
-	"transport/xdp/*":   nil,
-	"internal/nic":      belowNIC,
-	"internal/dispatch": {"internal/mono"},
-	"internal/peerwire": nil,
-	"internal/peerlink": {"internal/mono"},
-	"internal/coalesce": {"internal/mono"},
-	"internal/connmgr":  append([]string{"internal/nic", "device/host"}, belowNIC...),
-	".":                 belowHub,
-	"dsync":             {"."},
-	"engine":            {"."},
-	"interop":           {"."},
-	"interop/*":         append([]string{"interop/*", "internal/dump", "transport/xdp"}, belowAll...),
-	"bench":             append([]string{"transport/faults"}, belowAll...),
+	"internal/mono":      nil,
+	"internal/pages":     nil,
+	"roce":               {"roce/internal/crc"}, // the CRC kernels, a part of it
+	"roce/internal/crc":  nil,
+	"device":             nil,
+	"device/*":           {"device", "internal/mono", "internal/pages"},
+	"atomic":             {"device"},
+	"mr":                 {"device"},
+	"cq":                 {"roce"},
+	"roce/wr":            {"roce", "mr", "cq", "internal/mono"},
+	"roce/rc":            {"roce", "roce/wr", "mr", "atomic", "cq", "internal/mono"},
+	"roce/uc":            {"roce", "roce/wr", "mr", "cq", "internal/mono"},
+	"roce/ud":            {"roce", "roce/wr", "mr", "cq", "internal/mono"},
+	"roce/cm":            {"roce", "internal/mono"},
+	"roce/layers":        {"roce"},
+	"qp":                 belowQP,
+	"transport":          {"roce"},
+	"transport/*":        {"transport", "roce", "internal/mono"},
+	"transport/xdp":      {"transport", "transport/udp", "roce", "internal/mono"},
+	"transport/xdp/*":    nil,
+	"internal/nic":       belowNIC,
+	"internal/dispatch":  {"internal/mono"},
+	"internal/peerwire":  nil,
+	"internal/peerlink":  {"internal/mono"},
+	"internal/coalesce":  {"internal/mono"},
+	"internal/connmgr":   append([]string{"internal/nic", "device/host"}, belowNIC...),
+	".":                  belowHub,
+	"internal/syncproto": {"internal/mono"},
+	"dsync":              {".", "internal/syncproto"},
+	"engine":             {"."},
+	"interop":            {"."},
+	"interop/*":          append([]string{"interop/*", "internal/dump", "transport/xdp"}, belowAll...),
+	"bench":              append([]string{"transport/faults"}, belowAll...),
 
 	"internal/tools":    belowAll,
 	"internal/tools/*":  append([]string{"internal/tools/*"}, belowAll...),
@@ -88,14 +89,14 @@ var external = map[string][]string{
 
 // pure are the packages that are a function of their arguments: time and
 // packets come in, nothing is read from outside.
-var pure = []string{"roce", "roce/wr", "roce/rc", "roce/uc", "roce/ud", "roce/cm", "internal/peerwire", "internal/peerlink", "internal/coalesce"}
+var pure = []string{"roce", "roce/wr", "roce/rc", "roce/uc", "roce/ud", "roce/cm", "internal/peerwire", "internal/peerlink", "internal/coalesce", "internal/syncproto"}
 
 // pureMayNot are the standard packages that a pure package must not import,
 // with all below them.
 var pureMayNot = []string{"net", "os", "syscall", "sync", "context", "log", "runtime", "io/fs", "math/rand", "crypto/rand"}
 
 // clocks are the packages that may read or wait for a clock.
-var clocks = []string{"internal/nic", "internal/dispatch", "internal/hostinfo", "internal/tools/*", "transport/*", "device/*", "bench", "cmd/*", "interop/*"}
+var clocks = []string{"internal/nic", "dsync", "internal/dispatch", "internal/hostinfo", "internal/tools/*", "transport/*", "device/*", "bench", "cmd/*", "interop/*"}
 
 // clockFuncs are the functions of package time that do.
 var clockFuncs = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}

@@ -1,0 +1,106 @@
+package dsync_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/gohixl/hixl"
+	"github.com/gohixl/hixl/dsync"
+)
+
+// join opens a home and a user of it, as two processes would, and returns the home's
+// region, and what the user sees of it.
+func join(ctx context.Context, homeAddr, userAddr string) (mem *hixl.Region, remote *hixl.RemoteRegion, end func()) {
+	home, err := hixl.Open(hixl.Config{Address: netip.MustParseAddr(homeAddr)})
+	check(err)
+	user, err := hixl.Open(hixl.Config{Address: netip.MustParseAddr(userAddr)})
+	check(err)
+	l, err := home.Listen(ctx, ":18515")
+	check(err)
+	mem, err = home.Alloc(4096, hixl.LocalWrite|hixl.RemoteRead|hixl.RemoteWrite|hixl.RemoteAtomic)
+	check(err)
+	check(home.Publish("sync", mem))
+	peer, err := user.Dial(ctx, l.Addr().String())
+	check(err)
+	remote, err = peer.Region(ctx, "sync")
+	check(err)
+	return mem, remote, func() {
+		check(user.Close())
+		check(home.Close())
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// A lock that its holder gives back.
+func ExampleLock() {
+	ctx := context.Background()
+	home, remote, end := join(ctx, "127.88.64.1", "127.88.64.2")
+	defer end()
+	check(dsync.InitLock(home, 0, 30*time.Second)) // at the home, once
+
+	lock, err := dsync.OpenLock(ctx, remote, 0)
+	check(err)
+	lease, err := lock.Acquire(ctx)
+	check(err)
+	fmt.Println("token", lease.Token(), lease.Held())
+	check(lease.Release(ctx))
+
+	lease, err = lock.Acquire(ctx)
+	check(err)
+	fmt.Println("token", lease.Token()) // goes with what is written meanwhile
+	check(lease.Release(ctx))
+	// Output:
+	// token 1 true
+	// token 3
+}
+
+// A lock whose holder does more than one lease's work, and renews beside it.
+func ExampleLease_Keep() {
+	ctx := context.Background()
+	home, remote, end := join(ctx, "127.88.65.1", "127.88.65.2")
+	defer end()
+	check(dsync.InitLock(home, 0, 2*time.Second))
+	lock, err := dsync.OpenLock(ctx, remote, 0)
+	check(err)
+
+	lease, err := lock.Acquire(ctx)
+	check(err)
+	work, stop := context.WithCancelCause(ctx)
+	kept := make(chan error, 1)
+	go func() {
+		err := lease.Keep(work)
+		stop(err) // lost: the work ends
+		kept <- err
+	}()
+	fmt.Println("at work:", work.Err() == nil)
+	stop(nil)
+	fmt.Println(<-kept)
+	check(lease.Release(ctx))
+	// Output:
+	// at work: true
+	// <nil>
+}
+
+// A counter gives each caller a number of its own.
+func ExampleCounter() {
+	ctx := context.Background()
+	home, remote, end := join(ctx, "127.88.66.1", "127.88.66.2")
+	defer end()
+	check(dsync.InitCounter(home, 64, 100))
+
+	counter, err := dsync.OpenCounter(ctx, remote, 64)
+	check(err)
+	ticket, err := counter.Add(ctx, 1)
+	check(err)
+	total, err := counter.Load(ctx)
+	check(err)
+	fmt.Println(ticket, total)
+	// Output: 100 101
+}
