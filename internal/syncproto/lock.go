@@ -134,8 +134,9 @@ func (l *Lock) Next(now mono.Time) Op {
 		return l.swap(l.word, renewed(l.word))
 	case lockReleasing:
 		return l.swap(l.word, freed(l.word))
+	default:
+		return Op{}
 	}
-	return Op{}
 }
 
 func (l *Lock) swap(from, to uint64) Op {
@@ -157,6 +158,7 @@ func (l *Lock) Done(now mono.Time, r Result) {
 		l.wasRenewed(now, r.Word)
 	case lockReleasing:
 		l.wasReleased(now, r.Word)
+	default:
 	}
 }
 
@@ -249,5 +251,6 @@ func (l *Lock) Unknown(now mono.Time) {
 		}
 	case lockReleasing:
 		l.maybeFreed = true
+	default:
 	}
 }
