@@ -78,17 +78,14 @@ func plain(l *Lock) *Lock { return l }
 
 func TestLockAllInterleavings(t *testing.T) {
 	u := NewLock(tick)
-	short := tick
-	short.Lease = 2
-	v := NewLock(short)
 	t.Run("two, crash and lost results", func(t *testing.T) {
-		x := lockModel(plain, v, v)
+		x := lockModel(plain, u, u)
 		x.crashes, x.unknowns, x.commands, x.until = 1, 1, 2, 4
 		x.holds(t)
 	})
 	t.Run("three", func(t *testing.T) {
-		x := lockModel(plain, v, v, v)
-		x.until, x.commands = 3, 1
+		x := lockModel(plain, u, u, u)
+		x.until, x.commands = 4, 1
 		x.holds(t)
 	})
 	t.Run("after a holder that died", func(t *testing.T) {
