@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -107,8 +108,25 @@ func (p *Pair) setUp(i int) error {
 		return err
 	}
 	// A kernel without IPv6 refuses the second, which whoever wants it will see.
-	_ = h.AddrAdd(l, address(Addrs6[i], 64))
-	return nil
+	if h.AddrAdd(l, address(Addrs6[i], 64)) != nil {
+		return nil
+	}
+	return routed(h, Addrs6[i])
+}
+
+// routed waits until a is an address of this end to all: the kernel accepts an IPv6
+// address at once but makes its route later, and what is sent to it meanwhile goes
+// to the other end.
+func routed(h *netlink.Handle, a netip.Addr) error {
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		routes, err := h.RouteGet(a.AsSlice())
+		if err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL {
+			return nil
+		}
+		if time.Now().After(end) {
+			return errors.Join(fmt.Errorf("no local route to %v after 5 s", a), err)
+		}
+	}
 }
 
 func address(a netip.Addr, bits int) *netlink.Addr {
