@@ -1,14 +1,16 @@
 // Package dsync is synchronisation between processes by one-sided operations alone:
 // the words that they agree on lie in a region of one of them, its home, which
 // executes nothing for it. A [Counter] counts, a [Lock] has one holder at a time
-// and outlives it.
+// and outlives it, a value ([ValueWriter], [ValueReader]) is read whole while it is
+// replaced.
 //
 // # Homes
 //
 // Init functions lay an object out in a region at its home, once, before anybody
 // opens it; Open functions make a handle from a remote region and an offset. A
-// region may hold many objects, each of the size that a constant says. It needs
-// [hixl.RemoteAtomic]. The home uses its objects as everybody does, as a peer of
+// region may hold many objects, each of the size that a constant or function says. It
+// needs [hixl.RemoteAtomic], for values also [hixl.RemoteRead] and
+// [hixl.RemoteWrite]. The home uses its objects as everybody does, as a peer of
 // its own: what one CPU does by itself need not exclude what others do by their
 // NICs, on device memory for one.
 //
@@ -19,7 +21,9 @@
 //
 //   - Operations on one word take effect one after another, each at once, between the
 //     call that begins them and its end. One whose result is lost, since a connection
-//     broke, has taken effect, or has not, or will when nobody expects it.
+//     broke, has taken effect, or has not, or will when nobody expects it. Only the
+//     bytes of a write do not: a new connection to a peer begins when nothing of those
+//     before it can land any more.
 //   - Processes stop for any time, or for good, between any two operations.
 //   - Clocks are not compared: each reads its own, and only to measure. All run equally
 //     fast, but for a tenth.
@@ -62,6 +66,33 @@
 // A word to which fetch-and-add adds. Each Add is executed once; when its connection
 // breaks and nobody can say whether it was, the error says so ([ErrUncertain]) and
 // nothing is repeated.
+//
+// # Value
+//
+// A word says which slot is the current one, and a version, which each change
+// increments. Each writer has two slots of its own: a token, a length, the data.
+//
+//   - Load: take the word, read the slot, take the word again. If it is the same, that
+//     was the value; else begin again.
+//   - Store: take the word; of one's own two slots, the one that is not current is
+//     free. Look at the token of the current slot: if it is greater than one's own, and
+//     the word is then still the same, one is fenced out. Write the free slot, wait until
+//     it is there, swap the word for one that names it. If another was faster, look at
+//     its token and swap again. A swap without result is tried again; if it is given up,
+//     the next Store moves the version on first, so that it can have no effect any more.
+//
+// Why nothing is torn: a slot is written only by its owner, and only when it is not
+// current and no swap can make it so before the next one of its owner. Versions only
+// grow, so a word that is the same twice was the same in between, and its slot was
+// current, so that nobody wrote to it. A writer that dies has changed nothing but a
+// slot that nobody reads.
+//
+// Why a lower token never replaces a greater one: the swap succeeds only from the
+// word whose slot's token was looked at, and while that word stands, its slot does not
+// change.
+//
+// Readers never wait for a writer that has stopped; each time they begin again, a
+// writer has succeeded.
 //
 // The protocols are machines in internal/syncproto, whose tests walk through all
 // interleavings of a few users' operations, with crashes at each step, lost results

@@ -15,6 +15,12 @@ var (
 	ErrHeld = errors.New("held by another")
 	// ErrLeaseLost: the lease is over, and another may hold the lock.
 	ErrLeaseLost = errors.New("the lease is lost")
+	// ErrFenced: a greater fencing token has been seen.
+	ErrFenced = errors.New("fenced out: a greater token was there before")
+	// ErrConflict: the value has another version than expected.
+	ErrConflict = errors.New("the version is another one")
+	// ErrTooLarge: more bytes than fit.
+	ErrTooLarge = errors.New("too large")
 	// ErrUncertain: it may have taken effect, and nobody can say.
 	ErrUncertain = errors.New("it may have taken effect")
 )

@@ -104,3 +104,22 @@ func ExampleCounter() {
 	fmt.Println(ticket, total)
 	// Output: 100 101
 }
+
+// A value that many read while one writes it.
+func ExampleValueWriter() {
+	ctx := context.Background()
+	home, remote, end := join(ctx, "127.88.69.1", "127.88.69.2")
+	defer end()
+	check(dsync.InitValue(home, 0, 1000, 1, []byte("nothing yet")))
+
+	writer, err := dsync.OpenValueWriter(ctx, remote, 0, 0)
+	check(err)
+	reader, err := dsync.OpenValueReader(ctx, remote, 0)
+	check(err)
+	_, err = writer.Store(ctx, 0, []byte("step 1"))
+	check(err)
+	data, version, err := reader.Load(ctx)
+	check(err)
+	fmt.Printf("%s, version %d\n", data, version)
+	// Output: step 1, version 1
+}

@@ -20,9 +20,10 @@ type kind uint8
 const (
 	counterKind kind = iota + 1
 	lockKind
+	valueKind
 )
 
-func (k kind) String() string { return [...]string{"object", "counter", "lock"}[k] }
+func (k kind) String() string { return [...]string{"object", "counter", "lock", "value"}[k] }
 
 func (k kind) header() uint64 { return magic | uint64(k)<<8 | 1 }
 
@@ -53,9 +54,10 @@ func (k kind) lay(r *hixl.Region, off, size uint64, words ...uint64) error {
 
 // place is where an object lies, for those who use it.
 type place struct {
-	kind kind
-	r    *hixl.RemoteRegion
-	off  uint64
+	kind  kind
+	r     *hixl.RemoteRegion
+	off   uint64
+	local *hixl.Region // what reads bring and writes take, if it has any
 }
 
 // fail is an operation on it that failed, nil if it did not.

@@ -18,7 +18,7 @@ import (
 // it, tokens increase, and it never stays with the dead.
 func TestLockWithCrashesAndLoss(t *testing.T) {
 	const users, lease = 5, 100 * time.Millisecond
-	for seed := range uint64(4) {
+	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			link := bad
 			if seed == 0 {
@@ -63,7 +63,7 @@ func TestLockWithCrashesAndLoss(t *testing.T) {
 					}
 				}
 			}
-			w.run(6*time.Second, func(now hixl.Time) {
+			w.run(4*time.Second, func(now hixl.Time) {
 				holders := 0
 				for i := range users {
 					if machines[i].Held(now) && held[i] {
@@ -90,7 +90,7 @@ func TestLockWithCrashesAndLoss(t *testing.T) {
 				}
 				all += took[i]
 			}
-			require.Greater(t, all, 30)
+			require.Greater(t, all, 20)
 		})
 	}
 }

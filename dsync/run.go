@@ -2,6 +2,7 @@ package dsync
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"time"
 
@@ -39,15 +40,37 @@ func (p *place) load(ctx context.Context, off uint64) (word uint64, err error) {
 // transfer is an operation of a machine as the peer is asked for it.
 func (p *place) transfer(op syncproto.Op) *hixl.Transfer {
 	t := &hixl.Transfer{Op: hixl.FetchAdd, Descs: []hixl.Desc{{Remote: p.r, RemoteOff: p.off + op.Off}}}
-	if op.Kind == syncproto.CompareSwap {
+	d := &t.Descs[0]
+	switch op.Kind {
+	case syncproto.CompareSwap:
 		t.Op, t.Compare, t.Operand = hixl.CompareSwap, op.Compare, op.Operand
+	case syncproto.Read:
+		t.Op, d.Local, d.LocalOff, d.Len = hixl.Read, p.local, op.Buf, op.Len
+	case syncproto.Write:
+		t.Op, d.Local, d.LocalOff, d.Len = hixl.Write, p.local, op.Buf, op.Len
+	default:
 	}
 	return t
 }
 
+// first is the first word that a read has brought.
+func (p *place) first(op syncproto.Op) uint64 {
+	return binary.LittleEndian.Uint64(p.local.Bytes()[op.Buf:])
+}
+
 func (p *place) do(ctx context.Context, op syncproto.Op) (uint64, error) {
-	if op.Kind == syncproto.CompareSwap {
+	d := hixl.Desc{Local: p.local, LocalOff: op.Buf, Remote: p.r, RemoteOff: p.off + op.Off, Len: op.Len}
+	switch op.Kind {
+	case syncproto.CompareSwap:
 		return p.r.Peer().CompareSwap(ctx, p.r, p.off+op.Off, op.Compare, op.Operand)
+	case syncproto.Read:
+		if err := p.r.Peer().Read(ctx, d); err != nil {
+			return 0, err
+		}
+		return p.first(op), nil
+	case syncproto.Write:
+		return 0, p.r.Peer().Write(ctx, d)
+	default:
 	}
 	return p.r.Peer().FetchAdd(ctx, p.r, p.off+op.Off, 0)
 }

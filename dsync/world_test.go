@@ -71,6 +71,7 @@ type user struct {
 	at   place
 	m    syncproto.Machine
 	h    *hixl.Handle
+	op   syncproto.Op // of h
 	wake hixl.Time
 	// rest is called when the machine rests, and says whether it gave it work.
 	rest func(now hixl.Time) bool
@@ -97,6 +98,9 @@ func (u *user) turn(now hixl.Time) bool {
 			return false
 		}
 		word := u.h.Result()
+		if u.op.Kind == syncproto.Read {
+			word = u.at.first(u.op)
+		}
 		u.h = nil
 		u.told(now, word, err)
 		return true
@@ -108,6 +112,7 @@ func (u *user) turn(now hixl.Time) bool {
 		u.wake = op.At
 	default:
 		var err error
+		u.op = op
 		if u.h, err = u.at.r.Peer().Start(u.at.transfer(op)); err != nil {
 			u.told(now, 0, err)
 		}

@@ -18,8 +18,8 @@ import (
 
 const (
 	maxActors = 3
-	maxWords  = 8
-	maxBuf    = 2
+	maxWords  = 13
+	maxBuf    = 4
 )
 
 // flight is an operation that has been issued.
@@ -73,9 +73,6 @@ type model[M comparable, P machine[M]] struct {
 	died func(s *state[M], i int)
 	// invariant is what must hold in each state.
 	invariant func(s *state[M]) error
-	// fenced: what a machine has given up has taken effect, or will not, before it
-	// goes on.
-	fenced bool
 
 	seed  maphash.Seed
 	seen  map[uint64]struct{} // hashes of states
@@ -171,7 +168,8 @@ func (x *model[M, P]) expand(s *state[M]) {
 }
 
 // drop ends what an actor has in flight without telling: it never takes effect, or
-// a part of it does, or all of it later.
+// a part of it does, or all of it later. A write does so only if its actor is dead:
+// a connection begins when those before it are fenced.
 func (x *model[M, P]) drop(s *state[M], i int, then func(b *actor[M])) {
 	t := *s
 	b := &t.a[i]
@@ -179,7 +177,7 @@ func (x *model[M, P]) drop(s *state[M], i int, then func(b *actor[M])) {
 	b.flying, b.f = false, flight{}
 	then(b)
 	x.add(&t)
-	if flying && !f.whole() && !b.late && (!x.fenced || b.dead) {
+	if flying && f.op.Kind != Read && f.op.Kind != Load && !f.whole() && !b.late && (f.op.Kind != Write || b.dead) {
 		u := t
 		c := &u.a[i]
 		c.late, c.lateOp, c.lateBuf = true, f.op, buf
@@ -232,15 +230,26 @@ func (x *model[M, P]) fly(s *state[M], i int) {
 }
 
 // whole reports whether all of the operation has taken effect.
-func (f *flight) whole() bool { return f.words >= 1 }
+func (f *flight) whole() bool { return f.words >= max(1, int(f.op.Len/8)) }
 
 // step lets one word of the operation take effect, and reports whether it was the
 // last.
-func (f *flight) step(mem *[maxWords]uint64, _ *[maxBuf]uint64) bool {
-	w := &mem[f.op.Off/8]
-	f.got.Word = *w
-	if f.op.Kind == CompareSwap && *w == f.op.Compare {
-		*w = f.op.Operand
+func (f *flight) step(mem *[maxWords]uint64, buf *[maxBuf]uint64) bool {
+	w := &mem[f.op.Off/8+uint64(f.words)]
+	b := &buf[f.op.Buf/8+uint64(f.words)]
+	if f.words == 0 {
+		f.got.Word = *w
+	}
+	switch f.op.Kind {
+	case CompareSwap:
+		if *w == f.op.Compare {
+			*w = f.op.Operand
+		}
+	case Read:
+		*b = *w
+	case Write:
+		*w = *b
+	default:
 	}
 	f.words++
 	return f.whole()

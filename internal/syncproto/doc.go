@@ -21,6 +21,10 @@ const (
 	Load
 	// CompareSwap puts Operand in the place of Compare and takes what was there.
 	CompareSwap
+	// Read brings Len bytes at Off to Buf in local memory, a word at a time; Write is
+	// the reverse. What else happens may fall between two words.
+	Read
+	Write
 )
 
 // Op is one operation on the memory that the machines share.
@@ -28,12 +32,13 @@ type Op struct {
 	Kind             Kind
 	Off              uint64 // of the word, in bytes from the beginning of the object
 	Compare, Operand uint64
+	Len, Buf         uint64    // of Read and Write, in bytes
 	At               mono.Time // of a Pause
 }
 
 // Result is what an operation has brought.
 type Result struct {
-	Word uint64 // as it was before
+	Word uint64 // as it was before; of a Read, the first
 }
 
 // Machine is a protocol at work.
