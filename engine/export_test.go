@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"net/netip"
+
+	"github.com/gohixl/hixl"
+)
+
+// Knows reports whether the engine believes that a remote one has registered the byte
+// at addr.
+func (e *Engine) Knows(remote string, addr uintptr) bool {
+	e.mu.Lock()
+	l := e.links[netip.MustParseAddrPort(remote)]
+	e.mu.Unlock()
+	_, _, _, ok := l.view.known(uint64(addr), 1)
+	return ok
+}
+
+// ShrinkDirectory makes the engine's directory one of a few entries.
+func (e *Engine) ShrinkDirectory(entries int) error {
+	return e.dir.open(e.c, entries)
+}
+
+// Guests counts the links that others have made.
+func (e *Engine) Guests() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.sweep()
+	return len(e.guests)
+}
+
+// ForgeDirectory publishes bytes in place of the engine's directory.
+func (e *Engine) ForgeDirectory(b []byte) error {
+	r, err := e.c.Register(b, hixl.LocalWrite|hixl.RemoteRead|hixl.RemoteAtomic)
+	if err != nil {
+		return err
+	}
+	return e.c.Publish(dirName, r)
+}
