@@ -50,12 +50,12 @@ func pair(t *testing.T, net string) (mem *hixl.Region, there, self *hixl.RemoteR
 func TestLock(t *testing.T) {
 	ctx := soon(t)
 	mem, there, self := pair(t, "127.88.60")
-	require.NoError(t, dsync.InitLock(mem, 64, 200*time.Millisecond))
+	require.NoError(t, dsync.InitLock(mem, 64, time.Minute))
 	a, err := dsync.OpenLock(ctx, there, 64)
 	require.NoError(t, err)
 	b, err := dsync.OpenLock(ctx, self, 64)
 	require.NoError(t, err)
-	require.Equal(t, 200*time.Millisecond, b.Duration())
+	require.Equal(t, time.Minute, b.Duration())
 
 	// Local and remote users exclude each other: a plain variable is safe.
 	var wg sync.WaitGroup
