@@ -21,6 +21,7 @@ func TestToolsEndOnSignals(t *testing.T) {
 			<-errs.up
 			require.NoError(t, syscall.Kill(os.Getpid(), sig))
 			require.Equal(t, exitError, <-ended, errs.String())
+			require.NotContains(t, errs.String(), "context canceled")
 		}
 	}
 }

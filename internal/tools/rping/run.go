@@ -75,7 +75,7 @@ func (e *end) accept(ctx context.Context) error {
 	defer l.Close()
 	r, err := l.AcceptRequest(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("no client came: %w", tools.Cause(ctx, err))
 	}
 	e.conn, err = r.Accept(hixl.AcceptOptions{QPConfig: e.qpConfig(), Receives: e.receives(), Connect: hixl.ConnectOptions{MaxReads: 1}})
 	if err != nil {

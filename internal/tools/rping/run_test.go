@@ -95,6 +95,7 @@ func TestNobodyThere(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err = Run(ctx, Config{Common: tools.Common{Local: netip.MustParseAddr("127.94.212.2"), Ready: func(net.Addr) { cancel() }}})
 	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "no client came")
 }
 
 // hostile runs a server and gives a client of the test's making its connection.
