@@ -40,6 +40,7 @@ func newPerfCommand() *cobra.Command {
 		Long:  "Measure bandwidth or latency as perftest does, against it or against hixl.\n\n" + fmt.Sprintf(perfHelp, "write_bw"),
 		Example: `  hixl perf write_bw                                   # server
   hixl perf write_bw -s 1M -q 4 10.0.0.2               # client
+  hixl perf write_bw 127.0.0.2                         # client on the server's own machine
   hixl perf send_lat -c UD -s 1000 10.0.0.2
   ib_read_bw -d rxe0 -x 1 -F 10.0.0.1                  # perftest as the client`,
 		Args: func(_ *cobra.Command, args []string) error {

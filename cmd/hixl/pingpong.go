@@ -22,6 +22,7 @@ With -c at both ends every byte of every message is compared, and a difference
 ends the run with exit status 1. A run that could not be completed ends with 2.`,
 		Example: `  hixl pingpong rc                           # server
   hixl pingpong rc -s 65536 -c 10.0.0.2      # client
+  hixl pingpong rc 127.0.0.2                 # client on the server's own machine
   ibv_rc_pingpong -d rxe0 -g 1 10.0.0.1      # an original as the client`,
 		Args: func(_ *cobra.Command, args []string) error {
 			return fmt.Errorf("pingpong needs a service, and got %q: rc, uc or ud", args)

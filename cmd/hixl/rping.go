@@ -26,7 +26,9 @@ status 1, as does a client that plays fewer rounds than a server's -C. A run tha
 could not be completed ends with 2.`,
 		Example: `  hixl rping -s -V -v
   hixl rping -c -a 10.0.0.2 -C 10 -S 1000 -V
-  rping -c -a 10.0.0.1 -C 10 -V              # the original as the client`,
+  rping -c -a 10.0.0.1 -C 10 -V              # the original as the client
+  hixl rping -s -a 127.0.0.2                 # both ends on one machine: the server,
+  hixl rping -c -a 127.0.0.2 -C 10           # and its client, on 127.0.0.1`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if server == client {

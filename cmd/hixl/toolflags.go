@@ -20,7 +20,7 @@ import (
 func commonFlags(c *cobra.Command, o *tools.Common, local *string, port int) {
 	f := c.Flags()
 	f.IntVarP(&o.Port, "port", "p", port, "server's port")
-	f.StringVar(local, "local", "", "address of this side's NIC (default: the one the connection to the peer has here)")
+	f.StringVar(local, "local", "", "address of this side's NIC (default: the one the connection to the peer has here; a server by RDMA CM takes this host's first)")
 	f.DurationVar(&o.Patience, "patience", tools.DefaultPatience, "give up a peer that is silent for so long")
 	f.BoolVar(&o.NoTrains, "no-trains", false, "send each packet by itself, no segmentation by the kernel")
 	f.SortFlags = false

@@ -22,7 +22,9 @@ Lengths are checked, and between two ends of hixl every byte. Exit status: 0 whe
 arrived, 1 when it was wrong, 2 when the test could not be run to its end.`,
 		Example: `  hixl ucmatose -c 4
   hixl ucmatose -s 10.0.0.2 -c 4
-  ucmatose -s 10.0.0.1 -c 4                  # the original as the client`,
+  ucmatose -s 10.0.0.1 -c 4                  # the original as the client
+  hixl ucmatose -b 127.0.0.2                 # both ends on one machine: the server,
+  hixl ucmatose -s 127.0.0.2                 # and its client, on 127.0.0.1`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if local == "" {
