@@ -29,7 +29,7 @@ GOFILES    = $$(git ls-files --cached --others --exclude-standard '*.go')
 
 .PHONY: help
 help: ## show this list
-	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check fmt vet lint tidy generate cross static
 check: fmt vet tidy generate cross static lint ## all checks that run no protocol test

@@ -18,11 +18,16 @@
 // connection there is ([ExchangeTCP] does it) and call [QP.Connect] with the
 // other's.
 //
+// A [Context] is the level above, for who wants none of these in hand: [Open] makes
+// one, a [Peer] is another context over connections that are made again when they
+// break, a [RemoteRegion] is found by its name, and a [Transfer] moves a list of
+// pieces and may end with a notification. docs/guide.md begins there.
+//
 // # Who may call what
 //
 // Everything may be called from any goroutine. Posting sends on the caller's
-// goroutine; the NIC has two goroutines of its own, none a queue pair. Buffers of
-// a region belong to the NIC from posting to completion, in the sense that what
+// goroutine; a NIC has a goroutine for each receive queue of its transport and one
+// for timers, a context one more, a queue pair none. Buffers of a region belong to the NIC from posting to completion, in the sense that what
 // they contain meanwhile is undefined (sends) or still changing (reads and
 // receives).
 //
