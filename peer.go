@@ -30,29 +30,30 @@ type Peer struct {
 	attended atomic.Bool  // the dispatcher is to look after it
 	alarm    alarm        // the timers'
 
-	mu      sync.Mutex
-	link    peerlink.Link // guarded by mu, as all below
-	pulse   peerlink.Pulse
-	id      ContextID // of the incarnation last seen
-	gen     uint32    // of the newest generation that was up
-	tried   uint32    // of the newest that was begun
-	fails   uint64    // attempts that came to nothing
-	cur     *generation
-	next    *generation    // is being made
-	old     []*generation  // not fenced, or not flushed
-	queue   wr.Ring[piece] // waits for a lane or for the connection
-	used    mono.Time      // last
-	gates   []gate
-	fencing []fencing
-	stage   *stage
-	lost    error // of an unsignaled write, not told yet
-	bells   []*lane
-	err     error          // why it is down
-	change  chan struct{}  // closed at the next change, if somebody asked
-	greeter *PeerListener  // that delivers it when it is first up
-	waiting *Request       // a dialer that waits until older lanes are at rest
-	hello   peerwire.Hello // of the dialer
-	isNew   bool           // and whether it was not known
+	mu        sync.Mutex
+	link      peerlink.Link // guarded by mu, as all below
+	pulse     peerlink.Pulse
+	id        ContextID // of the incarnation last seen
+	gen       uint32    // of the newest generation that was up
+	tried     uint32    // of the newest that was begun
+	fails     uint64    // attempts that came to nothing
+	cur       *generation
+	next      *generation    // is being made
+	old       []*generation  // not fenced, or not flushed
+	queue     wr.Ring[piece] // waits for a lane or for the connection
+	used      mono.Time      // last
+	gates     []gate
+	fencing   []fencing
+	stage     *stage
+	lost      error // of an unsignaled write, not told yet
+	bells     []*lane
+	err       error          // why it is down
+	change    chan struct{}  // closed at the next change, if somebody asked
+	greeter   *PeerListener  // that delivers it when it is first up
+	waiting   *Request       // a dialer that waits until older lanes are at rest
+	unsettled bool           // a dial that waits until memory of older lanes is
+	hello     peerwire.Hello // of the dialer
+	isNew     bool           // and whether it was not known
 
 	names map[string]*RemoteRegion // looked up
 	asked map[uint32]*Handle       // lookups without answer

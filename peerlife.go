@@ -50,8 +50,13 @@ func (p *Peer) want(now mono.Time) {
 	}
 }
 
-// dial begins a new generation. p.mu is held.
+// dial begins a new generation, by which the peer knows that nothing of older ones
+// lands here any more: not before that is so. p.mu is held.
 func (p *Peer) dial(now mono.Time) {
+	if p.unsettled = p.landing(); p.unsettled {
+		p.rearm()
+		return
+	}
 	p.tried = max(p.tried, p.gen) + 1
 	g := &generation{n: p.tried, lanes: make([]*lane, p.c.cfg.QPs)}
 	l := &lane{p: p, gen: g}
@@ -61,6 +66,19 @@ func (p *Peer) dial(now mono.Time) {
 		p.missed(now, g, err)
 	}
 	p.tell()
+}
+
+// landing reports whether late memory is still being changed for a broken
+// generation. p.mu is held.
+func (p *Peer) landing() bool {
+	for _, g := range p.old {
+		for _, l := range g.lanes {
+			if l != nil && l.landing() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // missed: an attempt came to nothing. p.mu is held.
@@ -175,23 +193,24 @@ func (p *Peer) breakUp(now mono.Time, cause error) {
 }
 
 // clean closes queue pairs of broken generations that are flushed, and forgets
-// those generations that are fenced as well. p.mu is held.
+// those generations that are fenced, at both ends, as well. p.mu is held.
 func (p *Peer) clean() {
 	kept := p.old[:0]
 	for _, g := range p.old {
-		flushed, gone := true, true
+		flushed, gone, landing := true, true, false
 		for _, l := range g.lanes {
 			if l == nil {
 				continue
 			}
 			l.bury()
 			flushed = flushed && l.closed
+			landing = landing || l.landing()
 			gone = gone && (l.gone || !l.up)
 		}
 		if gone {
 			p.fence(g)
 		}
-		if !flushed || !g.fenced {
+		if !flushed || !g.fenced || landing {
 			kept = append(kept, g)
 		}
 	}
@@ -290,7 +309,7 @@ func (p *Peer) expire(now mono.Time) {
 	p.mu.Lock()
 	p.reap(now) // what nobody waits for, such as the last probe
 	dial, gaveUp := p.link.Expire(now)
-	if dial {
+	if dial || p.unsettled {
 		p.dial(now)
 	}
 	if gaveUp {
@@ -329,7 +348,7 @@ func (p *Peer) rearm() {
 	if s := p.stage; s != nil {
 		at = mono.Earliest(at, s.Deadline())
 	}
-	if p.waiting != nil {
+	if p.waiting != nil || p.unsettled {
 		at = mono.Earliest(at, p.c.nic.nic.Now().Add(restPause))
 	}
 	if p.c.timers.set(p, at) {
@@ -362,7 +381,7 @@ func (p *Peer) shut(why error) {
 		}
 	}
 	p.link.Close()
-	p.err = why
+	p.err, p.unsettled = why, false
 	p.failQueue(p.down())
 	p.inc.close()
 	p.rearm()

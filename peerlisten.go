@@ -215,7 +215,7 @@ var errSuperseded = newDown("the peer has connected anew")
 func (p *Peer) admitted(now mono.Time, r *Request) {
 	for _, g := range p.old {
 		for _, l := range g.lanes {
-			if l != nil && l.conn != nil && !l.closed && !l.conn.q.Still() {
+			if l != nil && l.conn != nil && (!l.closed && !l.conn.q.Still() || l.landing()) {
 				return // memory that finishes later
 			}
 		}

@@ -311,6 +311,10 @@ func (p *Peer) ended(l *lane, e *posted, s cq.Status, arrived uint64) {
 		}
 		return
 	}
+	if h.canceled && h.op == Read {
+		p.part(h, ErrCanceled, 0) // what came since has been dropped, see stopReads
+		return
+	}
 	if s != cq.StatusSuccess {
 		h.loose = h.loose || h.op.lands()
 		err := l.failure(s)

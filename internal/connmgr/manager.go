@@ -174,15 +174,21 @@ func (m *Manager) shut(why error) {
 	clear(m.serving)
 	clear(m.handler)
 	m.mu.Unlock()
-	for range lastSends {
-		if m.send(m.nic.Now()); len(m.run.sends) == 0 {
-			break
-		}
-		runtime.Gosched() // somebody else is sending what fills the queue
-	}
 	for h := range told {
-		h.Closed(why)
+		h.Closed(why) // which ends the queue pairs
 	}
+	for range lastSends {
+		m.send(m.nic.Now())
+		switch {
+		case len(m.run.sends) > 0:
+			runtime.Gosched() // somebody else is sending what fills the queue
+			continue
+		case len(m.run.held) > 0 && m.nic.Pause():
+			continue
+		}
+		break
+	}
+	m.run.held = nil // who is not told knows nothing, which is the truth
 	m.gsi.Close()
 	_ = m.inbox.close() // nothing is lent any more
 }

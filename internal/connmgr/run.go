@@ -15,7 +15,7 @@ import (
 )
 
 // sendPause is how long the rest waits when QP1's send queue is full, because
-// another goroutine is sending what is in it.
+// another goroutine is sending what is in it, or when late memory is not still.
 const sendPause = time.Millisecond
 
 // runState belongs to who runs.
@@ -25,6 +25,7 @@ type runState struct {
 	later  []func(mono.Time)
 	events []cm.Event
 	sends  []cm.Send
+	held   []cm.Send // until memory is still
 	posts  []qp.SendWR
 	retry  mono.Time // guarded by the manager's mu
 }
@@ -132,13 +133,15 @@ func (m *Manager) route(e *cm.Event) Handler {
 	return h
 }
 
-// send posts what the agent has queued, and reports whether there was anything.
+// send posts what the agent has queued, and reports whether there was anything that
+// could go.
 func (m *Manager) send(now mono.Time) bool {
 	r := &m.run
 	m.mu.Lock()
 	r.sends = m.agent.TakeSends(r.sends)
 	r.retry = 0
 	m.mu.Unlock()
+	m.hold(now)
 	worked := len(r.sends) > 0
 	rest := r.sends
 	for len(rest) > 0 {
@@ -154,6 +157,29 @@ func (m *Manager) send(now mono.Time) bool {
 	n := copy(r.sends, rest)
 	r.sends = r.sends[:n]
 	return worked
+}
+
+// hold keeps back what tells of the end of a queue pair while its late memory is
+// still being changed: the peer takes it for the word that nothing lands any more.
+func (m *Manager) hold(now mono.Time) {
+	r := &m.run
+	all := append(r.sends, r.held...)
+	r.held = r.held[:0]
+	kept := all[:0]
+	for i := range all {
+		if q := all[i].Ends; q != 0 && m.nic.Landing(q) {
+			r.held = append(r.held, all[i])
+			continue
+		}
+		kept = append(kept, all[i])
+	}
+	r.sends = kept
+	if len(r.held) == 0 {
+		return
+	}
+	m.mu.Lock()
+	r.retry = now.Add(sendPause)
+	m.mu.Unlock()
 }
 
 // post posts MADs with one doorbell and returns how many need no further thought:

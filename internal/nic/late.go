@@ -5,6 +5,7 @@ import (
 
 	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/wr"
 )
 
@@ -102,9 +103,9 @@ func (t *lateTable) endLocked(op *lateOp, o wr.Outcome) bool {
 
 // put takes back an operation that is over.
 func (t *lateTable) put(op *lateOp) {
-	op.q, op.entry = nil, nil
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	op.q, op.entry = nil, nil
 	t.spare = append(t.spare, op)
 	t.live--
 }
@@ -154,6 +155,22 @@ func (t *lateTable) inProgress() int {
 	return t.live
 }
 
+// landing reports whether an operation may still change memory for a queue pair
+// that match says yes to.
+func (t *lateTable) landing(match func(*Queue) bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live == 0 {
+		return false
+	}
+	for _, op := range t.ops {
+		if op.q != nil && op.pending > 0 && op.kind != opFetch && match(op.q) {
+			return true
+		}
+	}
+	return false
+}
+
 // close makes the operations that are still in progress give back their spans
 // when they end.
 func (t *lateTable) close() {
@@ -180,4 +197,16 @@ func (n *NIC) MemoryDone(token uint64, err error) {
 	if wake {
 		n.kick()
 	}
+}
+
+// Landing reports whether late memory is still being changed for a queue pair with
+// this number, be it closed. One in the error state, or closed, begins nothing new.
+func (n *NIC) Landing(qpn roce.QPN) bool {
+	return n.late.landing(func(q *Queue) bool { return q.qpn == qpn })
+}
+
+// Landing reports whether late memory is still being changed for the queue pair,
+// be it closed.
+func (q *Queue) Landing() bool {
+	return q.nic.late.landing(func(other *Queue) bool { return other == q })
 }

@@ -151,13 +151,21 @@ func (n *NIC) shut(now mono.Time, q *Queue) {
 	}
 }
 
-// settleLate waits until no bytes are on their way, if somebody will tell.
-func (n *NIC) settleLate() {
+// Pause waits a moment for late memory to finish. It reports false at once where time
+// does not pass by itself: on a NIC that its owner steps.
+func (n *NIC) Pause() bool {
 	n.mu.Lock()
 	started := n.started
 	n.mu.Unlock()
-	for waited := time.Duration(0); started && n.late.inProgress() > 0 && waited < closeWait; waited += closeStep {
+	if started {
 		time.Sleep(closeStep)
+	}
+	return started
+}
+
+// settleLate waits until no bytes are on their way, if somebody will tell.
+func (n *NIC) settleLate() {
+	for waited := time.Duration(0); n.late.inProgress() > 0 && waited < closeWait && n.Pause(); waited += closeStep {
 	}
 }
 

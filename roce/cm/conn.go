@@ -79,7 +79,20 @@ func (a *Agent) ours(src netip.Addr, local CommID) *conn {
 }
 
 // tell sends one of the connection's messages that no timer repeats.
-func (a *Agent) tell(c *conn, m Message) { a.post(c.to, c.qp.FlowLabel, c.qp.TrafficClass, m) }
+func (a *Agent) tell(c *conn, m Message) {
+	s := c.send(m)
+	a.queue(&s)
+}
+
+// send makes what is to be sent of one of the connection's messages.
+func (c *conn) send(m Message) Send {
+	s := Send{To: c.to, FlowLabel: c.qp.FlowLabel, TrafficClass: c.qp.TrafficClass}
+	if k := m.Attribute(); k == AttrDREQ || k == AttrDREP {
+		s.Ends = c.qpn
+	}
+	m.Append(s.MAD[:0])
+	return s
+}
 
 // start sends one that is repeated until it is answered.
 func (a *Agent) start(now mono.Time, c *conn, m Message) {
@@ -91,8 +104,8 @@ func (a *Agent) start(now mono.Time, c *conn, m Message) {
 
 // keep remembers a message for resending.
 func (a *Agent) keep(c *conn, m Message) {
-	c.pending = &Send{To: c.to, FlowLabel: c.qp.FlowLabel, TrafficClass: c.qp.TrafficClass}
-	m.Append(c.pending.MAD[:0])
+	s := c.send(m)
+	c.pending = &s
 }
 
 // wait returns the time to the next resend after n of them.

@@ -107,5 +107,9 @@ type Send struct {
 	// from (C9); rdma_rxe uses one fixed port instead, and either is right.
 	FlowLabel    uint32
 	TrafficClass uint8
-	MAD          [MADLen]byte
+	// Ends, if not 0, is our queue pair whose end the message tells: it is to be
+	// sent when no byte of the peer is on its way into memory through it any more,
+	// since the peer relies on that (§5.13).
+	Ends roce.QPN
+	MAD  [MADLen]byte
 }
