@@ -91,6 +91,7 @@ func (m *Manager) dispatch() bool {
 	m.mu.Lock()
 	r.events = m.agent.TakeEvents(r.events[:0])
 	m.mu.Unlock()
+	m.free(r.events)
 	for i := range r.events {
 		e := &r.events[i]
 		if h := m.route(e); h != nil {
@@ -100,6 +101,17 @@ func (m *Manager) dispatch() bool {
 	n := len(r.events)
 	clear(r.events)
 	return n > 0
+}
+
+// free gives back the numbers of queue pairs whose connections are over, before
+// anybody hears of the end: who is told that a dial was refused may dial on with the
+// same queue pair at once.
+func (m *Manager) free(events []cm.Event) {
+	for i := range events {
+		if e := &events[i]; e.Kind == cm.EventTimewaitExit && e.QPN != 0 {
+			m.nic.FreeQPN(e.QPN)
+		}
+	}
 }
 
 // route finds the handler of an event and does what an event means for the
@@ -119,9 +131,6 @@ func (m *Manager) route(e *cm.Event) Handler {
 		}
 	case cm.EventTimewaitExit:
 		delete(m.handler, e.ID)
-		if e.QPN != 0 {
-			m.nic.FreeQPN(e.QPN)
-		}
 	case cm.EventSIDRReply:
 		delete(m.handler, e.ID)
 	case cm.EventUnreachable:

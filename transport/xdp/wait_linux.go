@@ -37,7 +37,11 @@ func (w *waiters) get(p *part) *waiter {
 		if p.kernel {
 			one.fds[n+1] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 		}
-		_, _ = unix.Poll(one.fds, -1) // a signal ends it early, which does no harm
+		for {
+			if _, err := unix.Poll(one.fds, -1); err != unix.EINTR {
+				break
+			}
+		}
 		if one.fds[n+1].Revents != 0 {
 			p.c.kernel.due.Store(true)
 		}
