@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -279,8 +280,9 @@ func (m *coalesceMover) overTCP(_ context.Context, d time.Duration) (n uint64, e
 type tcpSink struct {
 	l    net.Listener
 	conn net.Conn
-	got  chan uint64
-	sum  uint64
+	sum  atomic.Uint64 // bytes that have arrived
+	want uint64        // bytes that were written and flushed
+	more chan struct{} // capacity 1: sum has grown
 	over chan struct{}
 }
 
@@ -289,7 +291,7 @@ func newTCPSink(local netip.Addr) (*tcpSink, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &tcpSink{l: l, got: make(chan uint64, 1<<10), over: make(chan struct{})}
+	s := &tcpSink{l: l, more: make(chan struct{}, 1), over: make(chan struct{})}
 	go s.read()
 	if s.conn, err = net.Dial("tcp", l.Addr().String()); err != nil {
 		_ = l.Close()
@@ -311,31 +313,28 @@ func (s *tcpSink) read() {
 		if err != nil {
 			return
 		}
-		s.got <- uint64(n)
+		s.sum.Add(uint64(n))
+		select { // never blocks: the writer may be waiting for room on the connection
+		case s.more <- struct{}{}:
+		default:
+		}
 	}
 }
 
 // flush waits until n more bytes have arrived.
 func (s *tcpSink) flush(n uint64) error {
-	for s.sum < n {
+	for s.want += n; s.sum.Load() < s.want; {
 		select {
-		case k := <-s.got:
-			s.sum += k
+		case <-s.more:
 		case <-s.over:
 			return net.ErrClosed
 		}
 	}
-	s.sum = 0
 	return nil
 }
 
 func (s *tcpSink) close() error {
 	err := errors.Join(s.conn.Close(), s.l.Close())
-	for {
-		select {
-		case <-s.got:
-		case <-s.over:
-			return err
-		}
-	}
+	<-s.over
+	return err
 }

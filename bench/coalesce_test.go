@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -33,4 +34,21 @@ func TestRunCoalesce(t *testing.T) {
 		require.LessOrEqual(t, q.Min, q.Median)
 		require.LessOrEqual(t, q.Median, q.Max)
 	}
+}
+
+// A reader that is ahead of its counting must not stop the writer: 4,096 reads of
+// their own, more than any queue of them had room for.
+func TestTCPSinkNeverBlocks(t *testing.T) {
+	s, err := newTCPSink(netip.MustParseAddr("127.0.0.1"))
+	require.NoError(t, err)
+	b := make([]byte, 64<<10)
+	for range 2 {
+		for range 4096 {
+			_, err = s.conn.Write(b)
+			require.NoError(t, err)
+		}
+		require.NoError(t, s.flush(4096*uint64(len(b))))
+	}
+	require.NoError(t, s.close())
+	require.ErrorIs(t, s.flush(1), net.ErrClosed)
 }
