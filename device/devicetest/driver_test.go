@@ -1,6 +1,7 @@
 package devicetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -127,3 +128,9 @@ func (s *lateDo) Do(func(error)) error { return nil }
 type noWait struct{ device.Stream }
 
 func (s *noWait) WaitEvent(device.Event) error { return nil }
+
+// Do returns only when f has run, so that the fault shows however late the
+// scheduler lets a stream begin.
+func (s *noWait) Do(f func(error)) error {
+	return errors.Join(s.Stream.Do(f), s.Sync(patience))
+}
