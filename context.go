@@ -1,6 +1,7 @@
 package hixl
 
 import (
+	"cmp"
 	"context"
 	cryptorand "crypto/rand"
 	"encoding/binary"
@@ -31,22 +32,23 @@ func (id ContextID) String() string { return fmt.Sprintf("%x", id[:]) }
 // methods may be called from any goroutine.
 type Context struct {
 	// Set once.
-	nic    *NIC
-	owned  bool // the NIC is closed with the context
-	cfg    PeerConfig
-	id     ContextID
-	pd     *PD
-	inbox  *inbox
-	words  slots // in which results of atomics land
-	outbox slots // messages that are too long to be sent inline
-	chunks slots // gathered writes
-	pages  pagePool
-	cache  regionCache
-	counts contextCounts
-	up     atomic.Int64   // peers that are connected
-	loop   *dispatch.Loop // nil on a stepped NIC
-	driver *nic.Driver    // by which those who wait receive
-	spare  sync.Pool      // of *Handle
+	nic     *NIC
+	owned   bool // the NIC is closed with the context
+	cfg     PeerConfig
+	id      ContextID
+	pd      *PD
+	inbox   *inbox
+	words   slots // in which results of atomics land
+	outbox  slots // messages that are too long to be sent inline
+	chunks  slots // gathered writes
+	pages   pagePool
+	cache   regionCache
+	counts  contextCounts
+	up      atomic.Int64   // peers that are connected
+	reached atomic.Int64   // those of them that this side dialed
+	loop    *dispatch.Loop // nil on a stepped NIC
+	driver  *nic.Driver    // by which those who wait receive
+	spare   sync.Pool      // of *Handle
 
 	dispatcher
 
@@ -157,7 +159,8 @@ func (c *Context) Close() error {
 // errContextClosed is why everything of a closed context fails.
 var errContextClosed = fmt.Errorf("%w: the context was closed", errNICClosed)
 
-// peersLocked returns all peers. c.mu is held.
+// peersLocked returns all peers, in an order that does not depend on the maps', so
+// that runs replay. c.mu is held.
 func (c *Context) peersLocked() []*Peer {
 	all := make([]*Peer, 0, len(c.dialed)+len(c.sessions))
 	for _, p := range c.dialed {
@@ -166,6 +169,7 @@ func (c *Context) peersLocked() []*Peer {
 	for _, p := range c.sessions {
 		all = append(all, p)
 	}
+	slices.SortFunc(all, func(a, b *Peer) int { return cmp.Or(a.addr.Compare(b.addr), cmp.Compare(a.session, b.session)) })
 	return all
 }
 

@@ -20,7 +20,8 @@ type Descriptor struct {
 	// Context is the incarnation whose region it is, ID the region's number there.
 	Context ContextID
 	ID      uint64
-	// Generation counts regions published under one name, 0 for one without.
+	// Generation is greater for each region that the context publishes, 0 for one
+	// without name.
 	Generation uint32
 	// RKey, Addr, Len and Access are the region's.
 	RKey      uint32

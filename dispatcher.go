@@ -2,6 +2,7 @@ package hixl
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/gohixl/hixl/internal/mono"
 )
@@ -24,6 +25,7 @@ type dispatcher struct {
 		arrivals []arrival
 	}
 	timers peerTimers
+	idlers atomic.Int64 // mono.Time at which to look for idle peers, 0 never
 }
 
 // attend has the dispatcher look after p soon. It may be called with any lock held.
@@ -72,7 +74,12 @@ func (c *Context) turn(now mono.Time) mono.Time {
 	for c.step(now, true) {
 		now = c.nic.nic.Now()
 	}
-	return c.timers.next()
+	return c.wake()
+}
+
+// wake is when time alone makes work for the dispatcher; 0 is never.
+func (c *Context) wake() mono.Time {
+	return mono.Earliest(c.timers.next(), mono.Time(c.idlers.Load()))
 }
 
 // step does what there is to do at now and reports whether there was anything. Who
@@ -106,8 +113,8 @@ func (c *Context) step(now mono.Time, calls bool) (worked bool) {
 		p.expire(now)
 		worked = true
 	}
-	if crowded {
-		c.evict(now)
+	if at := mono.Time(c.idlers.Load()); crowded || !at.IsZero() && !now.Before(at) {
+		c.idlers.Store(int64(c.evict(now)))
 	}
 	for _, h := range c.calls {
 		h.onDone(h)
@@ -135,5 +142,5 @@ func (c *Context) Next() Time {
 	if pending {
 		return c.nic.nic.Now()
 	}
-	return mono.Earliest(c.nic.Next(), c.timers.next())
+	return mono.Earliest(c.nic.Next(), c.wake())
 }

@@ -8,11 +8,16 @@ import (
 	"github.com/gohixl/hixl/internal/peerlink"
 )
 
-// evict disconnects peers that nobody uses, if there are too many. It runs on the
-// dispatcher, when one more is connected and when some may have become idle.
-func (c *Context) evict(now mono.Time) {
-	if c.cfg.HighWater == 0 || int(c.up.Load()) <= c.cfg.HighWater {
-		return
+// evictPart is the part of IdleAfter that lies at least between two looks for idle
+// peers, however many become idle one by one.
+const evictPart = 16
+
+// evict disconnects peers that nobody uses, if there are too many, and says when to
+// look again: when the next of them may have become idle; 0 is when one more is
+// connected. It runs on the dispatcher.
+func (c *Context) evict(now mono.Time) (again mono.Time) {
+	if c.cfg.HighWater == 0 || int(c.reached.Load()) <= c.cfg.HighWater {
+		return 0
 	}
 	type candidate struct {
 		p    *Peer
@@ -26,7 +31,12 @@ func (c *Context) evict(now mono.Time) {
 	c.mu.Unlock()
 	idle := make([]candidate, 0, len(all))
 	for _, p := range all {
-		if used, ok := p.idleSince(); ok && !now.Before(used.Add(c.cfg.IdleAfter)) {
+		used, up := p.usedUntil(now)
+		switch at := used.Add(c.cfg.IdleAfter); {
+		case !up:
+		case now.Before(at):
+			again = mono.Earliest(again, at)
+		default:
 			idle = append(idle, candidate{p, used})
 		}
 	}
@@ -34,19 +44,27 @@ func (c *Context) evict(now mono.Time) {
 		return cmp.Or(cmp.Compare(a.used, b.used), a.p.addr.Compare(b.p.addr))
 	})
 	for _, x := range idle {
-		if int(c.up.Load()) <= c.cfg.LowWater {
-			return
+		if int(c.reached.Load()) <= c.cfg.LowWater {
+			break
 		}
 		x.p.rest(now)
 	}
+	if int(c.reached.Load()) <= c.cfg.HighWater {
+		return 0
+	}
+	return max(again, now.Add(c.cfg.IdleAfter/evictPart))
 }
 
-// idleSince returns when an idle, connected peer was last used.
-func (p *Peer) idleSince() (mono.Time, bool) {
+// usedUntil returns when a peer was last used, now if it still is, and whether it is
+// connected.
+func (p *Peer) usedUntil(now mono.Time) (mono.Time, bool) {
 	p.mu.Lock()
 	defer p.release()
-	p.reap(p.c.nic.nic.Now())
-	return p.used, p.link.State() == peerlink.Up && p.unused()
+	p.reap(now)
+	if !p.unused() {
+		p.used = now
+	}
+	return p.used, p.link.State() == peerlink.Up
 }
 
 // unused reports whether nothing is outstanding. p.mu is held.

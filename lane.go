@@ -154,10 +154,6 @@ func (l *lane) bury() {
 	}
 }
 
-// landing reports whether late memory is still being changed for the lane, be its
-// queue pair closed.
-func (l *lane) landing() bool { return l.conn != nil && l.conn.q.Landing() }
-
 // reap ends what the queue pair says has ended.
 func (l *lane) reap() {
 	fault := l.fault.Load()

@@ -2,7 +2,6 @@ package hixl
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/gohixl/hixl/mr"
@@ -10,15 +9,14 @@ import (
 
 // registry holds the regions that a context has published.
 type registry struct {
-	mu   sync.Mutex
-	all  map[string]*published // guarded by mu
-	gens map[string]uint32     // guarded by mu; of the last one of each name
+	mu  sync.Mutex
+	all map[string]*published // guarded by mu
+	gen uint32                // guarded by mu; of the newest
 }
 
 type published struct {
 	d      Descriptor
 	region *Region
-	asked  map[*Peer]struct{} // who knows it
 }
 
 // Publish makes a region known to peers by a name of 1 to [MaxRegionName] bytes, see
@@ -39,11 +37,11 @@ func (c *Context) Publish(name string, r *Region) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.all == nil {
-		n.all, n.gens = make(map[string]*published), make(map[string]uint32)
+		n.all = make(map[string]*published)
 	}
-	n.gens[name]++
-	x := &published{d: c.Describe(r), region: r, asked: make(map[*Peer]struct{})}
-	x.d.Generation = n.gens[name]
+	n.gen++
+	x := &published{d: c.Describe(r), region: r}
+	x.d.Generation = n.gen
 	n.all[name] = x
 	r.owner.Store(c)
 	return nil
@@ -57,7 +55,7 @@ func (c *Context) Unpublish(name string) {
 	delete(c.names.all, name)
 }
 
-// lookup answers a peer.
+// lookup answers a peer, who is to be told when the region goes. p.mu is held.
 func (c *Context) lookup(p *Peer, name []byte) (Descriptor, bool) {
 	c.names.mu.Lock()
 	defer c.names.mu.Unlock()
@@ -65,26 +63,27 @@ func (c *Context) lookup(p *Peer, name []byte) (Descriptor, bool) {
 	if x == nil || !x.region.Valid() {
 		return Descriptor{}, false
 	}
-	x.asked[p] = struct{}{}
+	if p.told == nil {
+		p.told = make(map[uint64]struct{})
+	}
+	p.told[x.d.ID] = struct{}{}
 	return x.d, true
 }
 
 // revoked tells those who know a region that it is gone.
 func (c *Context) revoked(r *Region) {
-	var tell []*Peer
 	n := &c.names
 	n.mu.Lock()
 	for name, x := range n.all {
 		if x.region == r {
-			for p := range x.asked {
-				tell = append(tell, p)
-			}
 			delete(n.all, name)
 		}
 	}
 	n.mu.Unlock()
-	slices.SortFunc(tell, func(a, b *Peer) int { return a.addr.Compare(b.addr) })
-	for _, p := range slices.Compact(tell) {
+	c.mu.Lock()
+	all := c.peersLocked()
+	c.mu.Unlock()
+	for _, p := range all {
 		p.revoke(r.id)
 	}
 }

@@ -1,6 +1,7 @@
 package hixl_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -128,4 +129,42 @@ func FuzzDescriptor(f *testing.F) {
 			require.Equal(t, b, again)
 		}
 	})
+}
+
+// What is gone costs neither side anything: names and regions come and go by the
+// thousand on a connection that stays. Who has a region that is gone may look its
+// name up again, and has the same.
+func TestNamesComeAndGo(t *testing.T) {
+	w := newWorld(t, 2, sim.Config{Link: sim.Link{Delay: 10 * time.Microsecond}}, hixl.PeerConfig{})
+	p := w.peer(0, 1)
+	find := func(name string) *hixl.RemoteRegion { return w.wait(p.StartRegion(name)).Region() }
+	once := func(name string) *hixl.RemoteRegion {
+		r := alloc(t, w.all[1], 4096)
+		require.NoError(t, w.all[1].Publish(name, r))
+		found := find(name)
+		require.NoError(t, r.Deregister(t.Context()))
+		w.until(time.Second, found.Stale)
+		return found
+	}
+	kept := once("kept")
+	for i := range 200 { // what grows by need grows now
+		once(fmt.Sprint("early", i))
+	}
+	before := heap()
+	const n = 3000
+	for i := range n {
+		once(fmt.Sprint("name", i))
+	}
+	require.Less(t, int64(heap())-int64(before), int64(n*32), "bytes")
+
+	// A region that another has followed under its name is told to be gone as well.
+	first, second := alloc(t, w.all[1], 4096), alloc(t, w.all[1], 8192)
+	require.NoError(t, w.all[1].Publish("kept", first))
+	require.Same(t, kept, find("kept"))
+	require.False(t, kept.Stale())
+	require.NoError(t, w.all[1].Publish("kept", second))
+	require.NoError(t, first.Deregister(t.Context()))
+	w.until(time.Second, kept.Stale)
+	require.Same(t, kept, find("kept"))
+	require.EqualValues(t, 8192, kept.Len())
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/internal/peerlink"
@@ -55,9 +56,12 @@ type Peer struct {
 	hello     peerwire.Hello // of the dialer
 	isNew     bool           // and whether it was not known
 
-	names map[string]*RemoteRegion // looked up
-	asked map[uint32]*Handle       // lookups without answer
+	names map[string]*RemoteRegion              // looked up, and not gone
+	stale map[string]weak.Pointer[RemoteRegion] // looked up, and gone, as long as somebody has them
+	purge int                                   // size of stale at which to look
+	asked map[uint32]*Handle                    // lookups without answer
 	asks  uint32
+	told  map[uint64]struct{} // regions of this side that it has looked up, by id
 
 	inc incoming
 }

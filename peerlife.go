@@ -53,7 +53,7 @@ func (p *Peer) want(now mono.Time) {
 // dial begins a new generation, by which the peer knows that nothing of older ones
 // lands here any more: not before that is so. p.mu is held.
 func (p *Peer) dial(now mono.Time) {
-	if p.unsettled = p.landing(); p.unsettled {
+	if p.unsettled = p.c.nic.nic.LandingFrom(p.addr.Addr()); p.unsettled {
 		p.rearm()
 		return
 	}
@@ -66,19 +66,6 @@ func (p *Peer) dial(now mono.Time) {
 		p.missed(now, g, err)
 	}
 	p.tell()
-}
-
-// landing reports whether late memory is still being changed for a broken
-// generation. p.mu is held.
-func (p *Peer) landing() bool {
-	for _, g := range p.old {
-		for _, l := range g.lanes {
-			if l != nil && l.landing() {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // missed: an attempt came to nothing. p.mu is held.
@@ -134,7 +121,10 @@ func (p *Peer) connected(now mono.Time, g *generation) {
 	}
 	p.next, p.cur, p.gen, p.err = nil, g, g.n, nil
 	p.c.up.Add(1)
-	p.c.crowd()
+	if !p.passive {
+		p.c.reached.Add(1)
+		p.c.crowd()
+	}
 	p.used = now
 	p.recognize(id)
 	p.link.Connected()
@@ -156,8 +146,11 @@ func (p *Peer) connected(now mono.Time, g *generation) {
 func (p *Peer) recognize(id ContextID) {
 	if p.id != (ContextID{}) && p.id != id {
 		p.c.counts.restarts.Add(1)
-		for _, r := range p.names {
-			r.restarted = !p.c.cfg.Recovery.FollowRestarts
+		if !p.c.cfg.Recovery.FollowRestarts {
+			for _, r := range p.names {
+				r.restarted = true
+				p.wither(r)
+			}
 		}
 	}
 	p.id = id
@@ -172,10 +165,14 @@ func (p *Peer) breakUp(now mono.Time, cause error) {
 	}
 	p.cur = nil
 	p.c.up.Add(-1)
+	if !p.passive {
+		p.c.reached.Add(-1)
+	}
 	g.broken, g.cause = true, cause
 	p.err = cause
 	p.old = append(p.old, g)
 	p.pulse.Stop()
+	p.told = nil // it asks again
 	for _, l := range g.lanes {
 		if l != nil {
 			l.hangUp()
@@ -193,24 +190,23 @@ func (p *Peer) breakUp(now mono.Time, cause error) {
 }
 
 // clean closes queue pairs of broken generations that are flushed, and forgets
-// those generations that are fenced, at both ends, as well. p.mu is held.
+// those generations that are fenced as well. p.mu is held.
 func (p *Peer) clean() {
 	kept := p.old[:0]
 	for _, g := range p.old {
-		flushed, gone, landing := true, true, false
+		flushed, gone := true, true
 		for _, l := range g.lanes {
 			if l == nil {
 				continue
 			}
 			l.bury()
 			flushed = flushed && l.closed
-			landing = landing || l.landing()
 			gone = gone && (l.gone || !l.up)
 		}
 		if gone {
 			p.fence(g)
 		}
-		if !flushed || !g.fenced || landing {
+		if !flushed || !g.fenced {
 			kept = append(kept, g)
 		}
 	}
@@ -326,7 +322,6 @@ func (p *Peer) expire(now mono.Time) {
 	p.fenceDue(now)
 	if p.cur != nil && p.pulse.Expire(now, p.signs()) {
 		p.probe(now)
-		p.c.crowd()
 	}
 	p.rearm()
 	p.release()

@@ -211,14 +211,11 @@ func (p *Peer) meet(now mono.Time, r *Request, h *peerwire.Hello, isNew bool) {
 var errSuperseded = newDown("the peer has connected anew")
 
 // admitted accepts a request once nothing of older connections is on its way into
-// memory. p.mu is held.
+// memory that finishes late: be they this peer's, or those of one that was forgotten
+// or closed, here or by another context on this NIC. p.mu is held.
 func (p *Peer) admitted(now mono.Time, r *Request) {
-	for _, g := range p.old {
-		for _, l := range g.lanes {
-			if l != nil && l.conn != nil && (!l.closed && !l.conn.q.Still() || l.landing()) {
-				return // memory that finishes later
-			}
-		}
+	if p.c.nic.nic.LandingFrom(r.RemoteAddr().Addr()) {
+		return
 	}
 	p.waiting = nil
 	h := &p.hello

@@ -59,11 +59,14 @@ func (p *Peer) offended(now mono.Time, l *lane, err error) {
 	}
 }
 
-// revoke tells the peer that a region is gone.
+// revoke tells the peer that a region is gone, if it has looked it up.
 func (p *Peer) revoke(id uint64) {
 	p.mu.Lock()
 	defer p.release()
-	if p.cur != nil {
+	if _, knows := p.told[id]; !knows {
+		return
+	}
+	if delete(p.told, id); p.cur != nil {
 		p.say(p.c.nic.nic.Now(), nil, &peerwire.Message{Kind: peerwire.Revoke, ID: id})
 	}
 }

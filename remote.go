@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"weak"
 
 	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/internal/mono"
@@ -20,8 +21,9 @@ const MaxRegionName = peerwire.MaxName
 // than that which described it. Stale regions are refused with a *[RegionError].
 //
 // One that was looked up by name is looked up again by itself at each reconnection
-// to the same incarnation, and follows the name; after a restart it is stale until
-// Refresh, or follows as well, see [RecoveryConfig].
+// to the same incarnation, and follows the name. Once its owner has deregistered it,
+// and after a restart unless it is to follow as well, see [RecoveryConfig], it is stale
+// until Refresh, or until the name is looked up again.
 type RemoteRegion struct {
 	p    *Peer
 	name string
@@ -193,10 +195,8 @@ func (p *Peer) ask(now mono.Time, h *Handle) {
 // nobody has told. p.mu is held.
 func (p *Peer) askAgain(now mono.Time) {
 	names := make([]string, 0, len(p.names))
-	for name, r := range p.names {
-		if !r.restarted {
-			names = append(names, name)
-		}
+	for name := range p.names {
+		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
@@ -229,16 +229,13 @@ func (p *Peer) found(m *peerwire.Message) {
 	if !m.Known {
 		if r != nil {
 			r.revoked = true
+			p.wither(r)
 		}
 		p.part(h, &RegionError{Peer: p.addr, Region: h.region, Op: Lookup.String(), Err: ErrNoRegion}, 0)
 		return
 	}
 	if r == nil {
-		r = &RemoteRegion{p: p, name: h.region}
-		if p.names == nil {
-			p.names = make(map[string]*RemoteRegion)
-		}
-		p.names[h.region] = r
+		r = p.revive(h.region)
 	}
 	r.d, r.revoked, r.restarted = descriptorOf(p.id, &m.Region), false, false
 	h.remote = r
@@ -250,6 +247,39 @@ func (p *Peer) gone(id uint64) {
 	for _, r := range p.names {
 		if r.d.ID == id {
 			r.revoked = true
+			p.wither(r)
 		}
 	}
+}
+
+// wither keeps a region that is gone only as long as somebody has it, who may look
+// it up again. p.mu is held.
+func (p *Peer) wither(r *RemoteRegion) {
+	delete(p.names, r.name)
+	if len(p.stale) >= p.purge {
+		for name, w := range p.stale {
+			if w.Value() == nil {
+				delete(p.stale, name)
+			}
+		}
+		p.purge = 2*len(p.stale) + 16
+	}
+	if p.stale == nil {
+		p.stale = make(map[string]weak.Pointer[RemoteRegion])
+	}
+	p.stale[r.name] = weak.Make(r)
+}
+
+// revive returns the region of a name that has been found: the one that somebody
+// has, or a new one. p.mu is held.
+func (p *Peer) revive(name string) *RemoteRegion {
+	r := p.stale[name].Value()
+	if delete(p.stale, name); r == nil {
+		r = &RemoteRegion{p: p, name: name}
+	}
+	if p.names == nil {
+		p.names = make(map[string]*RemoteRegion)
+	}
+	p.names[name] = r
+	return r
 }

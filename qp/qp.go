@@ -231,15 +231,6 @@ func (q *QP) Outstanding() (sends, receives int) {
 	return sends, q.recv.len()
 }
 
-// Still reports whether no bytes are on their way into memory, or out of it, for
-// the queue pair. One in the error state stays so: nothing of the peer lands any
-// more.
-func (q *QP) Still() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.engine == nil || q.engine.Failed() && q.engine.Idle()
-}
-
 // Close frees the queue pair: as RESET, completions that are not given yet are
 // dropped, and it cannot be used again. Closing twice is fine.
 func (q *QP) Close() {

@@ -18,6 +18,10 @@ import (
 // another goroutine is sending what is in it, or when late memory is not still.
 const sendPause = time.Millisecond
 
+// maxHeld bounds what waits until memory is still. What exceeds it is sent when the
+// peer asks again, or the agent does.
+const maxHeld = 1024
+
 // runState belongs to who runs.
 type runState struct {
 	sync.Mutex
@@ -177,7 +181,9 @@ func (m *Manager) hold(now mono.Time) {
 	kept := all[:0]
 	for i := range all {
 		if q := all[i].Ends; q != 0 && m.nic.Landing(q) {
-			r.held = append(r.held, all[i])
+			if len(r.held) < maxHeld {
+				r.held = append(r.held, all[i])
+			}
 			continue
 		}
 		kept = append(kept, all[i])

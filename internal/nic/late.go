@@ -1,10 +1,12 @@
 package nic
 
 import (
+	"net/netip"
 	"sync"
 
 	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/wr"
 )
@@ -24,6 +26,7 @@ type lateOp struct {
 	index, serial uint32
 
 	q     *Queue
+	peer  netip.Addr // who asked for it
 	gen   uint32
 	kind  opKind
 	token uint64      // the engine's
@@ -73,7 +76,7 @@ func (t *lateTable) begin(q *Queue, gen uint32, kind opKind, token uint64) *late
 		t.ops = append(t.ops, op)
 	}
 	op.serial++
-	op.q, op.gen, op.kind, op.token, op.entry = q, gen, kind, token, nil
+	op.q, op.peer, op.gen, op.kind, op.token, op.entry = q, q.View().Peer, gen, kind, token, nil
 	op.pending, op.outcome = 1, wr.Done
 	return op
 }
@@ -155,16 +158,16 @@ func (t *lateTable) inProgress() int {
 	return t.live
 }
 
-// landing reports whether an operation may still change memory for a queue pair
-// that match says yes to.
-func (t *lateTable) landing(match func(*Queue) bool) bool {
+// landing reports whether an operation that match says yes to may still change
+// memory.
+func (t *lateTable) landing(match func(*lateOp) bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.live == 0 {
 		return false
 	}
 	for _, op := range t.ops {
-		if op.q != nil && op.pending > 0 && op.kind != opFetch && match(op.q) {
+		if op.q != nil && op.pending > 0 && op.kind != opFetch && match(op) {
 			return true
 		}
 	}
@@ -202,11 +205,14 @@ func (n *NIC) MemoryDone(token uint64, err error) {
 // Landing reports whether late memory is still being changed for a queue pair with
 // this number, be it closed. One in the error state, or closed, begins nothing new.
 func (n *NIC) Landing(qpn roce.QPN) bool {
-	return n.late.landing(func(q *Queue) bool { return q.qpn == qpn })
+	return n.late.landing(func(op *lateOp) bool { return op.q.qpn == qpn })
 }
 
-// Landing reports whether late memory is still being changed for the queue pair,
-// be it closed.
-func (q *Queue) Landing() bool {
-	return q.nic.late.landing(func(other *Queue) bool { return other == q })
+// LandingFrom reports whether late memory is still being changed by what a peer has
+// sent to queue pairs that have ended, closed ones among them, whoever had them.
+func (n *NIC) LandingFrom(peer netip.Addr) bool {
+	return n.late.landing(func(op *lateOp) bool {
+		s := op.q.View().State
+		return op.peer == peer && (s == qp.Err || s == qp.Reset)
+	})
 }

@@ -105,7 +105,9 @@ func (a *Agent) onDREQ(now mono.Time, src netip.Addr, m *DREQ) {
 	c := a.both(src, m.RemoteID, m.LocalID)
 	if c == nil {
 		a.stats.Ignored++
-		a.post(src, 0, 0, answer)
+		s := Send{To: src, Ends: m.QPN} // whose end may be longer ago than TIMEWAIT
+		answer.Append(s.MAD[:0])
+		a.queue(&s)
 		return
 	}
 	if c.qpn == 0 || m.QPN != c.qpn { // asked but not accepted, or another connection's past
