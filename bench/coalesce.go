@@ -229,9 +229,15 @@ func (m *coalesceMover) desc(n uint64) hixl.Desc {
 // lookEvery is how many messages go between two looks at the clock.
 const lookEvery = 256
 
+// lasts reports whether message n still belongs to a run that ends at a time, or with
+// ctx.
+func lasts(ctx context.Context, n uint64, end time.Time) bool {
+	return n%lookEvery != 0 || time.Now().Before(end) && ctx.Err() == nil
+}
+
 func (m *coalesceMover) plain(ctx context.Context, d time.Duration) (n uint64, err error) {
 	var window [coalesceDepth]*hixl.Handle
-	for end := time.Now().Add(d); n%lookEvery != 0 || time.Now().Before(end); n++ {
+	for end := time.Now().Add(d); lasts(ctx, n, end); n++ {
 		at := &window[n%coalesceDepth]
 		if *at != nil {
 			if err := (*at).Wait(ctx); err != nil {
@@ -254,7 +260,7 @@ func (m *coalesceMover) coalesced(ctx context.Context, d time.Duration) (uint64,
 }
 
 func (m *coalesceMover) push(ctx context.Context, d time.Duration, f hixl.TransferFlags) (n uint64, err error) {
-	for end := time.Now().Add(d); n%lookEvery != 0 || time.Now().Before(end); n++ {
+	for end := time.Now().Add(d); lasts(ctx, n, end); n++ {
 		if err := m.peer.Push(m.desc(n), f); errors.Is(err, hixl.ErrBusy) {
 			if err := m.peer.Flush(ctx); err != nil {
 				return n, err
@@ -266,14 +272,15 @@ func (m *coalesceMover) push(ctx context.Context, d time.Duration, f hixl.Transf
 	return n, m.peer.Flush(ctx)
 }
 
-func (m *coalesceMover) overTCP(_ context.Context, d time.Duration) (n uint64, err error) {
-	for end := time.Now().Add(d); n%lookEvery != 0 || time.Now().Before(end); n++ {
+func (m *coalesceMover) overTCP(ctx context.Context, d time.Duration) (n uint64, err error) {
+	defer context.AfterFunc(ctx, m.tcp.interrupt)() // a write waits for the reader
+	for end := time.Now().Add(d); lasts(ctx, n, end); n++ {
 		at := n * coalesceSize % coalesceArea
 		if _, err := m.tcp.conn.Write(m.src.Bytes()[at : at+coalesceSize]); err != nil {
 			return n, err
 		}
 	}
-	return n, m.tcp.flush(n * coalesceSize)
+	return n, m.tcp.flush(ctx, n*coalesceSize)
 }
 
 // tcpSink is a TCP connection to a reader that counts.
@@ -321,13 +328,18 @@ func (s *tcpSink) read() {
 	}
 }
 
+// interrupt ends what waits on the connection, for good.
+func (s *tcpSink) interrupt() { _ = s.conn.SetDeadline(time.Unix(1, 0)) } // refused when it is closed
+
 // flush waits until n more bytes have arrived.
-func (s *tcpSink) flush(n uint64) error {
+func (s *tcpSink) flush(ctx context.Context, n uint64) error {
 	for s.want += n; s.sum.Load() < s.want; {
 		select {
 		case <-s.more:
 		case <-s.over:
 			return net.ErrClosed
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 	return nil

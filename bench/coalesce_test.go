@@ -2,9 +2,11 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -47,8 +49,38 @@ func TestTCPSinkNeverBlocks(t *testing.T) {
 			_, err = s.conn.Write(b)
 			require.NoError(t, err)
 		}
-		require.NoError(t, s.flush(4096*uint64(len(b))))
+		require.NoError(t, s.flush(t.Context(), 4096*uint64(len(b))))
 	}
 	require.NoError(t, s.close())
-	require.ErrorIs(t, s.flush(1), net.ErrClosed)
+	require.ErrorIs(t, s.flush(t.Context(), 1), net.ErrClosed)
+}
+
+// Each way ends with its context, long before its time, be the reader as slow as it
+// likes.
+func TestCoalesceWaysEndWithContext(t *testing.T) {
+	m, err := newCoalesceMover(t.Context(), Config{Local: netip.MustParseAddr("127.66.9.3"), PeerLocal: netip.MustParseAddr("127.66.9.4")})
+	require.NoError(t, err)
+	for _, way := range coalesceWays {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		began := time.Now()
+		_, err := m.measure(ctx, way, time.Hour, 0)
+		cancel()
+		require.Error(t, err, way)
+		require.Less(t, time.Since(began), time.Minute, way)
+	}
+	require.NoError(t, m.close())
+
+	s, err := newTCPSink(netip.MustParseAddr("127.0.0.1"))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer context.AfterFunc(ctx, s.interrupt)()
+	time.AfterFunc(10*time.Millisecond, cancel)
+	require.ErrorIs(t, s.flush(ctx, 1), context.Canceled)
+	require.ErrorIs(t, func() (err error) { // nobody reads what is not sent yet
+		for err == nil {
+			_, err = s.conn.Write(make([]byte, 1<<20))
+		}
+		return err
+	}(), os.ErrDeadlineExceeded)
+	require.NoError(t, s.close())
 }
