@@ -49,7 +49,7 @@ func parseAsync(remote string, timeout time.Duration) (netip.AddrPort, time.Dura
 	case timeout < 0:
 		return at, 0, invalid("timeout %v, allowed: 0 for %v, or more", timeout, DefaultTimeout)
 	case timeout == 0:
-		timeout = DefaultTimeout
+		timeout = waits.call
 	}
 	return at, timeout, nil
 }

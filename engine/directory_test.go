@@ -96,6 +96,6 @@ func TestGuestsLeave(t *testing.T) {
 		require.NoError(t, a.Connect(soon(t), remote))
 		require.NoError(t, a.Disconnect(soon(t), remote))
 	}
-	require.Eventually(t, func() bool { return b.Guests() == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return b.Guests() == 0 }, engine.Patience, time.Millisecond)
 	require.Zero(t, b.Context().Stats().Peers)
 }

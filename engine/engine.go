@@ -15,12 +15,12 @@ import (
 // DefaultTimeout is how long calls wait whose context has no deadline.
 const DefaultTimeout = time.Second
 
-// autoConnectTimeout is how long the first transfer waits for its link, and
-// autoHeartbeat how often it is looked after, with the option AutoConnect.
-const (
-	autoConnectTimeout = 3 * time.Second
-	autoHeartbeat      = 10 * time.Second
-)
+// autoHeartbeat is how often a link is looked after with the option AutoConnect.
+const autoHeartbeat = 10 * time.Second
+
+// waits is how long calls wait whose context has no deadline, and how long the first
+// transfer waits for its link with the option AutoConnect. Tests have more patience.
+var waits = struct{ call, autoConnect time.Duration }{DefaultTimeout, 3 * time.Second}
 
 // Config is what [Open] needs.
 type Config struct {
@@ -241,5 +241,5 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, DefaultTimeout)
+	return context.WithTimeout(ctx, waits.call)
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gohixl/hixl"
 	"github.com/gohixl/hixl/engine"
+	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/transport"
 )
 
@@ -53,7 +55,7 @@ func pair(t testing.TB, net string, options map[string]string) (a, b *engine.Eng
 }
 
 func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), engine.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -62,6 +64,25 @@ func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// loss is a context whose deadline passes when the wire loses a request, and not
+// before, however slow the machine is.
+type loss struct {
+	context.Context
+	lost chan struct{}
+}
+
+func (l *loss) Deadline() (time.Time, bool) { return time.Now().Add(time.Hour), true }
+func (l *loss) Done() <-chan struct{}       { return l.lost }
+
+func (l *loss) Err() error {
+	select {
+	case <-l.lost:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 func addr(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
@@ -83,20 +104,50 @@ func piece(local []byte, remote uintptr) engine.TransferOpDesc {
 // hole is a wire that can be cut.
 type hole struct {
 	transport.Conn
-	cut *atomic.Bool
+	cut *scissors
+}
+
+// scissors cut a wire.
+type scissors struct {
+	atomic.Bool
+	mu      sync.Mutex
+	waiting []*loss // guarded by mu
+}
+
+// loses returns a context that ends when the wire loses a WRITE or a READ.
+func (s *scissors) loses(t testing.TB) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &loss{t.Context(), make(chan struct{})}
+	s.waiting = append(s.waiting, l)
+	return l
 }
 
 func (h *hole) WriteBatch(b []transport.Tx) (int, error) {
-	if h.cut.Load() {
-		return len(b), nil
+	if !h.cut.Load() {
+		return h.Conn.WriteBatch(b)
 	}
-	return h.Conn.WriteBatch(b)
+	for i := range b {
+		if roce.Opcode(b[i].Data[0]).Has(roce.HasRETH) {
+			h.cut.lose()
+		}
+	}
+	return len(b), nil
+}
+
+func (s *scissors) lose() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.waiting {
+		close(l.lost)
+	}
+	s.waiting = nil
 }
 
 // cuttable is pair whose first engine sends nothing while cut.
-func cuttable(t testing.TB, net string, options map[string]string) (a, b *engine.Engine, remote string, cut *atomic.Bool) {
+func cuttable(t testing.TB, net string, options map[string]string) (a, b *engine.Engine, remote string, cut *scissors) {
 	t.Helper()
-	cut, remote = new(atomic.Bool), net+".2"+port
+	cut, remote = new(scissors), net+".2"+port
 	b = start(t, remote, nil)
 	a = startWith(t, engine.Config{
 		LocalEngine: net + ".1", Options: options,
@@ -117,7 +168,7 @@ func notifies(t testing.TB, e *engine.Engine, n int) (all []engine.NotifyDesc) {
 		require.NoError(t, err)
 		all = append(all, more...)
 		return len(all) >= n
-	}, 10*time.Second, time.Millisecond)
+	}, engine.Patience, time.Millisecond)
 	require.Len(t, all, n)
 	return all
 }
@@ -128,7 +179,7 @@ func end(t testing.TB, e *engine.Engine, req engine.TransferReq) (s engine.Trans
 	require.Eventually(t, func() bool {
 		s, err = e.GetTransferStatus(req)
 		return s != engine.TransferWaiting
-	}, 20*time.Second, time.Millisecond)
+	}, engine.Patience, time.Millisecond)
 	return s, err
 }
 

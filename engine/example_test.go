@@ -32,7 +32,7 @@ func Example() {
 	_, err = client.RegisterMem(engine.MemDesc{Bytes: local}, engine.MemHost)
 	check(err)
 
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	check(client.Connect(ctx, "127.97.40.2:16000"))
 	req, err := client.TransferAsync("127.97.40.2:16000", engine.Write,

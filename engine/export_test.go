@@ -2,9 +2,24 @@ package engine
 
 import (
 	"net/netip"
+	"testing"
+	"time"
 
 	"github.com/gohixl/hixl"
 )
+
+// Patience is how long the tests wait for what has to happen: a machine may stand
+// still for seconds.
+const Patience = 2 * time.Minute
+
+func init() { waits.call, waits.autoConnect = Patience, Patience }
+
+// GiveUpAfter has calls without a deadline wait for less until the test ends.
+func GiveUpAfter(t testing.TB, d time.Duration) {
+	before := waits
+	t.Cleanup(func() { waits = before })
+	waits.call, waits.autoConnect = d, d
+}
 
 // Knows reports whether the engine believes that a remote one has registered the byte
 // at addr.

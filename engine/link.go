@@ -217,7 +217,7 @@ func (e *Engine) use(ctx context.Context, remote string) (*link, *hixl.Peer, err
 
 // autoConnect makes the link of a first transfer.
 func (e *Engine) autoConnect(ctx context.Context, l *link) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), autoConnectTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waits.autoConnect)
 	defer cancel()
 	err := e.establish(ctx, l)
 	if err != nil {

@@ -47,7 +47,7 @@ func (e *Engine) transferAsync(remote string, op TransferOp, descs []TransferOpD
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, DefaultTimeout)
+	ctx, cancel := context.WithTimeout(e.ctx, waits.call)
 	defer cancel()
 	direct, relayed, err := e.resolve(ctx, l, p, descs)
 	if err != nil {

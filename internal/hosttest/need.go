@@ -13,7 +13,9 @@ import (
 const loopback6 = "00000000000000000000000000000001 "
 
 // NeedIPv6 skips the test on a host without ::1, as containers often are. A host
-// that lists the address and gives no socket on it fails the test.
+// that lists the address and gives no socket on it fails the test. There is one such
+// address for everybody and one owner of its port 4791: the test has it for itself
+// until it ends, and waits for others that do. Call it before opening anything.
 func NeedIPv6(t testing.TB) {
 	t.Helper()
 	c, err := net.ListenPacket("udp6", "[::1]:0")
@@ -21,6 +23,7 @@ func NeedIPv6(t testing.TB) {
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
+		takeTurn(t, "ipv6")
 		return
 	}
 	if table, _ := os.ReadFile("/proc/net/if_inet6"); strings.Contains(string(table), loopback6) {

@@ -1,10 +1,8 @@
 package udp
 
 import (
-	"errors"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,22 +19,11 @@ var (
 	addr6 = netip.MustParseAddr("::1")
 )
 
-// open opens addr and closes it after the test. There is one IPv6 loopback
-// address for everybody, so it waits for its turn.
+// open opens addr and closes it after the test.
 func open(t testing.TB, addr netip.Addr, cfg Config) *Conn {
 	t.Helper()
-	var c *Conn
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		var err error
-		c, err = Open(addr, cfg)
-		if err == nil {
-			break
-		}
-		if addr == addr6 && errors.Is(err, transport.ErrInUse) && time.Now().Before(end) {
-			continue
-		}
-		require.NoError(t, err)
-	}
+	c, err := Open(addr, cfg)
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
