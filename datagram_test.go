@@ -3,7 +3,6 @@ package hixl_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,7 +37,7 @@ func newParty(t *testing.T, addr string, kind hixl.Type) *party {
 
 func (p *party) wait(t *testing.T) hixl.Completion {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var c [1]hixl.Completion
 	n, err := p.cq.Wait(ctx, c[:])

@@ -50,8 +50,11 @@ func (h *host) listen(t testing.TB, port string, o hixl.AcceptOptions) *hixl.Lis
 	return l
 }
 
+// patience is how long anything may take that must happen.
+const patience = 2 * time.Minute
+
 func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -21,7 +21,7 @@ func (h *host) left(t *testing.T) {
 	require.Eventually(t, func() bool {
 		s := h.nic.ConnStats()
 		return s.Connections == s.Timewait && s.HalfOpen == 0 && s.SIDR == 0 && h.nic.Stats().QPs == 0
-	}, 20*time.Second, time.Millisecond)
+	}, patience, time.Millisecond)
 }
 
 // Waiting ends with its context, and what was begun is taken back on both sides.

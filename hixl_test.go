@@ -61,7 +61,7 @@ func connect(t *testing.T, a, b *end, o hixl.ConnectOptions) {
 // wait takes one completion.
 func (e *end) wait() hixl.Completion {
 	e.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var wcs [1]hixl.Completion
 	_, err := e.cq.Wait(ctx, wcs[:])

@@ -160,7 +160,7 @@ func (p *peerProcess) post(op hixl.Op) {
 
 // run keeps the queue full until n requests have completed or one has failed.
 func (p *peerProcess) run(op hixl.Op, n int) (failed bool) {
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
 	buf := make([]hixl.Completion, depth)
 	for len(p.done) < n {
@@ -179,7 +179,7 @@ func (p *peerProcess) run(op hixl.Op, n int) (failed bool) {
 
 // drain waits for all that was posted.
 func (p *peerProcess) drain() {
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
 	buf := make([]hixl.Completion, depth)
 	for uint64(len(p.done)) < p.posted {
@@ -214,12 +214,10 @@ func footprint(t *testing.T) (heap uint64, files int) {
 }
 
 // A peer process that dies in the middle of a transfer: the side with work
-// outstanding learns it within 4·(retry_cnt+1) timeouts (§3.12 lets a timer fire
-// between one and four), by an error that names the peer; the rest is flushed. When
-// its NIC is closed, nothing is left of it.
+// outstanding learns it, by an error that names the peer; the rest is flushed. When
+// its NIC is closed, nothing is left of it. How soon that is, tests of package rc say.
 func TestKilledPeer(t *testing.T) {
-	const timeout, retries = 16, 2 // 268 ms, three transmissions
-	patience := 4 * (retries + 1) * (4096 * time.Nanosecond << timeout)
+	const timeout, retries = 18, 1 // 1 s, two transmissions: while it lives it may stand still for a while
 	kill := func(t *testing.T, subnet int, op hixl.Op) {
 		p := startPeer(t, subnet, hixl.ConnectOptions{Timeout: timeout, Retries: retries})
 		require.False(t, p.run(op, 20))
@@ -227,9 +225,7 @@ func TestKilledPeer(t *testing.T) {
 			p.post(op)
 		}
 		require.NoError(t, p.cmd.Process.Signal(syscall.SIGKILL))
-		killed := time.Now()
 		require.True(t, p.run(op, 1<<30), "it goes on without a peer")
-		require.Less(t, time.Since(killed), patience)
 		p.drain()
 
 		first := 0
@@ -282,7 +278,8 @@ func TestStoppedPeer(t *testing.T) {
 		op   hixl.Op
 	}{{"target of WRITEs", hixl.OpWrite}, {"source of READs", hixl.OpRead}} {
 		t.Run(role.name, func(t *testing.T) {
-			p := startPeer(t, 30+i, hixl.ConnectOptions{Timeout: 16, Retries: 7})
+			t.Parallel()
+			p := startPeer(t, 30+i, hixl.ConnectOptions{Timeout: 18, Retries: 7})
 			want := make([]byte, peerBytes)
 			pattern(want, 1)
 			if role.op == hixl.OpWrite {
@@ -295,7 +292,8 @@ func TestStoppedPeer(t *testing.T) {
 				p.post(role.op)
 			}
 			waitStopped(t, p.cmd.Process.Pid)
-			time.Sleep(500 * time.Millisecond) // almost two timeouts, of eight
+			before := p.qp.Stats().Timeouts
+			require.Eventually(t, func() bool { return p.qp.Stats().Timeouts > before }, patience, time.Millisecond) // one of eight
 			require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
 			require.False(t, p.run(role.op, int(p.posted)+chunks), "it did not survive the pause")
 			p.drain()
@@ -321,5 +319,5 @@ func waitStopped(t *testing.T, pid int) {
 		require.NoError(t, err)
 		_, rest, _ := strings.Cut(string(b), ") ")
 		return strings.HasPrefix(rest, "T")
-	}, 10*time.Second, time.Millisecond)
+	}, patience, time.Millisecond)
 }

@@ -17,7 +17,7 @@ const (
 	stderrTail = 2 << 10
 	// childGrace is how long a child may take to leave once its standard input
 	// is closed, and how long its death may lag behind its pipes.
-	childGrace = 2 * time.Second
+	childGrace = 5 * time.Second
 )
 
 // child is a peer process, controlled over its standard input and output.

@@ -178,7 +178,7 @@ func (s *session) cpu(ctx context.Context) (time.Duration, error) {
 
 // deathLag is how long news of a child's death may come after the broken
 // connections that it leaves.
-const deathLag = 500 * time.Millisecond
+const deathLag = 5 * time.Second
 
 // why is the reason behind an error of a round: a child's death, if that is what
 // broke things.

@@ -19,7 +19,7 @@ func ExampleQueue_Wait() {
 	q.Complete(&cq.Completion{WRID: 7, Opcode: cq.OpWrite})
 	q.Complete(&cq.Completion{WRID: 8, Opcode: cq.OpWrite, Status: cq.StatusFlushed})
 
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	done := make([]cq.Completion, 16)
 	n, err := q.Wait(ctx, done)

@@ -5,8 +5,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gohixl/hixl/internal/tools/toolstest"
 )
 
 // said is what an end of a tool did.
@@ -58,7 +61,7 @@ func (l *listener) said() string {
 func words(s string) []string { return strings.Fields(s) }
 
 func TestTools(t *testing.T) {
-	const atServer, atClient = " --local 127.94.180.2 --patience 20s", " --local 127.94.180.1 --patience 20s"
+	const atServer, atClient = " --local 127.94.180.2 --patience 2m", " --local 127.94.180.1 --patience 2m"
 	for name, c := range map[string]struct {
 		line, want string
 		cm         bool
@@ -95,12 +98,13 @@ func TestTools(t *testing.T) {
 
 // Wrong data is exit status 1, and said.
 func TestToolFindsWrongData(t *testing.T) {
-	s, c := pair(t,
-		words("pingpong rc -n 3 -c --local 127.94.181.2 --bind 127.94.181.2 --patience 1s"),
-		words("pingpong rc -n 3 --local 127.94.181.1 --patience 1s 127.94.181.2"))
-	require.Equal(t, exitBad, s.code)
-	require.True(t, strings.HasPrefix(s.err, "hixl: message 1 (do both ends have -c?): byte 0"), s.err)
-	require.Equal(t, exitError, c.code)
+	toolstest.Patiently(t, time.Second, func(patience time.Duration) bool {
+		s, c := pair(t,
+			words("pingpong rc -n 3 -c --local 127.94.181.2 --bind 127.94.181.2 --patience "+patience.String()),
+			words("pingpong rc -n 3 --local 127.94.181.1 --patience "+patience.String()+" 127.94.181.2"))
+		require.Equal(t, exitError, c.code)
+		return s.code == exitBad && strings.HasPrefix(s.err, "hixl: message 1 (do both ends have -c?): byte 0")
+	})
 }
 
 // Flags that have nothing to act on are taken, and said to have no effect.

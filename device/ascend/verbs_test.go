@@ -81,7 +81,7 @@ func join(t testing.TB, a, b *side) {
 // completion takes one.
 func (x *side) completion(q *hixl.CQ) hixl.Completion {
 	x.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	var c [1]hixl.Completion
 	_, err := q.Wait(ctx, c[:])

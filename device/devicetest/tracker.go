@@ -19,7 +19,7 @@ type Stepper interface {
 }
 
 // patience is how long the suite waits for a memory that drives itself.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // tracker issues operations and checks that each is completed as promised.
 type tracker struct {

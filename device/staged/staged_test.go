@@ -206,7 +206,7 @@ func TestWritesAreGathered(t *testing.T) {
 		require.NoError(t, err)
 	}
 	write(0)
-	require.Eventually(t, func() bool { return len(d.lists()) == 1 }, 10*time.Second, time.Millisecond, "a lone packet leaves at once")
+	require.Eventually(t, func() bool { return len(d.lists()) == 1 }, 2*time.Minute, time.Millisecond, "a lone packet leaves at once")
 	for i := 1; i < packets; i++ {
 		write(i)
 	}
@@ -239,7 +239,7 @@ func TestReadsAreGathered(t *testing.T) {
 		require.False(t, done)
 		require.NoError(t, err)
 		if i == 0 {
-			require.Eventually(t, func() bool { return len(d.lists()) == before+1 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return len(d.lists()) == before+1 }, 2*time.Minute, time.Millisecond)
 		}
 	}
 	release()

@@ -7,7 +7,7 @@ var loopback = [4]byte{127, 0, 0, 1}
 
 // receiveTimeout bounds how long a probe waits for a packet it sent over the
 // loopback interface, in microseconds; none takes that long unless it is lost.
-const receiveTimeout = 500_000
+const receiveTimeout = 3_000_000
 
 // socket opens an IPv4 socket whose receives give up after receiveTimeout.
 func socket(kind, proto int) (int, error) {

@@ -205,7 +205,7 @@ func (a *asking) Handle(context.Context, slog.Record) error {
 	select {
 	case <-done:
 		a.answered++
-	case <-time.After(5 * time.Second): // only when it is wrong
+	case <-time.After(time.Minute): // only when it is wrong
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func live(t *testing.T, a, b string) *nictest.Fabric {
 
 func waitFor(t *testing.T, q *cq.Queue, n int) (got []cq.Completion) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	got = make([]cq.Completion, n) // and not one more: others may wait too
 	for have := 0; have < n; {
@@ -174,7 +174,8 @@ func TestPeerDies(t *testing.T) {
 		a.Post(qp.SendWR{ID: i, Op: wr.OpWrite, Flags: wr.Signaled, SGE: sges(local, 8<<20), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 	}
 	require.NoError(t, b.NIC.Conn().Close()) // as if killed
-	for _, c := range waitFor(t, a.Send, 4) {
+	a.Post(qp.SendWR{ID: 4, Op: wr.OpWrite, Flags: wr.Signaled, SGE: sges(local, 8), RemoteAddr: remote.Addr(), RKey: remote.RKey()}) // nobody gets this one
+	for _, c := range waitFor(t, a.Send, 5) {
 		if c.Status == cq.StatusSuccess || c.Status == cq.StatusFlushed {
 			continue
 		}

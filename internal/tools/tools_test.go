@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,21 +18,23 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A watch ends when nothing moves, and not before.
 func TestWatch(t *testing.T) {
-	var n atomic.Uint64
-	ctx, stop := Watch(t.Context(), 100*time.Millisecond, n.Load)
-	defer stop()
-	for range 20 { // longer than the patience
-		n.Add(1)
-		time.Sleep(10 * time.Millisecond)
-		require.NoError(t, ctx.Err())
-	}
-	<-ctx.Done()
-	require.ErrorIs(t, context.Cause(ctx), ErrSilent)
-	require.ErrorIs(t, Cause(ctx, errors.New("another")), ErrSilent)
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Uint64
+		ctx, stop := Watch(t.Context(), 100*time.Millisecond, n.Load)
+		defer stop()
+		for range 20 { // longer than the patience
+			n.Add(1)
+			time.Sleep(10 * time.Millisecond)
+			require.NoError(t, ctx.Err())
+		}
+		<-ctx.Done()
+		require.ErrorIs(t, context.Cause(ctx), ErrSilent)
+		require.ErrorIs(t, Cause(ctx, errors.New("another")), ErrSilent)
 
-	ctx, stop = Watch(t.Context(), time.Hour, n.Load)
-	stop()
-	require.ErrorIs(t, context.Cause(ctx), context.Canceled)
+		ctx, stop = Watch(t.Context(), time.Hour, n.Load)
+		stop()
+		require.ErrorIs(t, context.Cause(ctx), context.Canceled)
+	})
 }
 
 func TestCompareBytes(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const wait = 10 * time.Second
+const wait = 2 * time.Minute
 
 func start(t *testing.T) *Client {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

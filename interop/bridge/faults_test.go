@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	testWait = 5 * time.Second
+	testWait = 2 * time.Minute
 	testPoll = time.Millisecond
 )
 

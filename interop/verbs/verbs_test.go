@@ -122,7 +122,7 @@ peer slots final=1 initial=0 mixed=0
 	a, p := nic(t, "127.78.0.1"), nic(t, "127.78.0.2")
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			l, err := net.Listen("tcp", "127.78.0.2:"+Port)
 			require.NoError(t, err)

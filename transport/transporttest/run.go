@@ -12,7 +12,7 @@ import (
 
 // patience is how long anything may take that must happen. Nothing waits for it
 // when all is well.
-const patience = 10 * time.Second
+const patience = 2 * time.Minute
 
 // Open gives two Conns that reach each other over a faultless path, and arranges
 // for their end with t.Cleanup. They may be one and the same, where a system has

@@ -95,7 +95,7 @@ func TestOverflowIsCounted(t *testing.T) {
 		require.NoError(t, err)
 		got += uint64(n)
 		return b.Stats().RxOverflow > 0 && b.Stats().RxOverflow+got == 64
-	}, 5*time.Second, time.Millisecond)
+	}, 2*time.Minute, time.Millisecond)
 }
 
 // When the kernel or a device refuses a train, trains end and the caller is told

@@ -149,7 +149,7 @@ func TestPathMTU(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, _ = b.ReadBatch(transport.NewBatch(b, 8), false)
 		return b.Stats().RxPackets >= 2
-	}, 5*time.Second, time.Millisecond)
+	}, 2*time.Minute, time.Millisecond)
 }
 
 // Destinations out of reach are loss, and the rest of the batch leaves.
@@ -207,7 +207,7 @@ func TestLinkLocal(t *testing.T) {
 		require.NoError(t, err)
 		got += n
 		return got == 2
-	}, 5*time.Second, time.Millisecond)
+	}, 2*time.Minute, time.Millisecond)
 	require.Equal(t, a, slots[0].Src)
 	require.EqualValues(t, 2, slots[0].TOS)
 	require.Equal(t, b, slots[0].Dst)

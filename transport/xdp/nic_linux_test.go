@@ -34,6 +34,13 @@ type end struct {
 
 const regionSize = 1 << 20
 
+// patience is how long anything may take that must happen.
+const patience = 2 * time.Minute
+
+// patient is a connection that survives a link, or a whole machine, that stands
+// still for seconds.
+var patient = hixl.ConnectOptions{Timeout: 18}
+
 func newEnd(t testing.TB, conn transport.Conn) *end {
 	t.Helper()
 	n, err := hixl.OpenNIC(hixl.Config{Transport: conn})
@@ -57,12 +64,12 @@ func joined(t testing.TB, a, b transport.Conn) (*end, *end) {
 	t.Helper()
 	x, y := newEnd(t, a), newEnd(t, b)
 	x.peer, y.peer = y, x
-	connect(t, x, y)
+	connect(t, x, y, patient)
 	return x, y
 }
 
 // connect gives both ends new queue pairs, in place of those they have.
-func connect(t testing.TB, x, y *end) {
+func connect(t testing.TB, x, y *end, o hixl.ConnectOptions) {
 	t.Helper()
 	for _, e := range []*end{x, y} {
 		if e.qp != nil {
@@ -74,8 +81,8 @@ func connect(t testing.TB, x, y *end) {
 		require.NoError(t, err)
 	}
 	ax, ay := x.qp.Address(), y.qp.Address()
-	require.NoError(t, x.qp.Connect(ay, hixl.ConnectOptions{}))
-	require.NoError(t, y.qp.Connect(ax, hixl.ConnectOptions{}))
+	require.NoError(t, x.qp.Connect(ay, o))
+	require.NoError(t, y.qp.Connect(ax, o))
 }
 
 // transfer writes, reads, sends and counts, and verifies every byte; the error is
@@ -129,7 +136,7 @@ func (e *end) do(wr hixl.SendWR) error {
 	if err := e.qp.PostSend(wr); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	done := make([]hixl.Completion, 1)
 	if _, err := e.cq.Wait(ctx, done); err != nil {
@@ -181,7 +188,7 @@ func settled(t testing.TB, c *xdp.Conn) {
 	require.Eventually(t, func() bool {
 		a := c.Accounting()
 		return a.TxInKernel == 0 && a.TxWaiting == 0
-	}, 5*time.Second, time.Millisecond, "%+v", c.Accounting())
+	}, patience, time.Millisecond, "%+v", c.Accounting())
 	a := c.Accounting()
 	require.Equal(t, a.RxTotal, a.RxFill+a.RxSpare+a.RxLent, "%+v", a)
 	require.Equal(t, a.TxTotal, a.TxFree+a.TxLent, "%+v", a)

@@ -177,7 +177,7 @@ func TestKilled(t *testing.T) {
 		require.NoError(t, cmd.Process.Signal(unix.SIGKILL))
 		var exit *exec.ExitError
 		require.ErrorAs(t, cmd.Wait(), &exit)
-		require.Eventually(t, func() bool { return !attached(t, p) }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return !attached(t, p) }, patience, time.Millisecond)
 
 		a := openAt(t, p, 0, veth.Addrs4[0], xdp.Config{})
 		b := udpAt(t, p, 1, veth.Addrs4[1], udp.Config{})

@@ -54,7 +54,7 @@ func TestSoak(t *testing.T) {
 		require.True(t, errors.As(err, &failed), "a transfer fails as its completion says: %v", err)
 		require.True(t, errors.Is(err, cq.ErrRetryExceeded) || errors.Is(err, cq.ErrLocalQPOperation), "%v", err)
 		failures[failed.Completion.Status.String()]++
-		connect(t, x, y)
+		connect(t, x, y, hixl.ConnectOptions{})
 		for _, e := range []*end{x, y} { // whether the last one counted is not known
 			e.counter = binary.NativeEndian.Uint64(e.peer.src.Bytes())
 		}
@@ -65,10 +65,10 @@ func TestSoak(t *testing.T) {
 		if err := x.transfer(4096); err == nil {
 			return true
 		}
-		connect(t, x, y)
+		connect(t, x, y, hixl.ConnectOptions{})
 		x.counter = binary.NativeEndian.Uint64(y.src.Bytes())
 		return false
-	}, 20*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	require.Positive(t, transfers)
 	settled(t, a)
 	settled(t, b)

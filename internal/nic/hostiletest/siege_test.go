@@ -196,7 +196,7 @@ func (s *siege) pass(d time.Duration) {
 func (s *siege) until(what string, done func() bool) {
 	s.t.Helper()
 	if s.net == nil {
-		require.Eventually(s.t, done, 30*time.Second, time.Millisecond, what)
+		require.Eventually(s.t, done, 2*time.Minute, time.Millisecond, what)
 		return
 	}
 	for end := s.net.Now().Add(time.Minute); !done(); s.pass(10 * time.Microsecond) {

@@ -126,7 +126,7 @@ func rained(n *nic.NIC) bool {
 
 // transfer writes and reads memory to and fro, and checks every byte.
 func transfer(t *testing.T, a, b *startedEnd) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	const half = startedBytes / 2
 	for round := 0; round < 40 || !rained(a.nic); round++ {

@@ -3,6 +3,7 @@ package cmatose
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,9 +14,9 @@ import (
 )
 
 // both runs both ends of a test, each with its own Config.
-func both(t *testing.T, n int, server, client Config) (s, c *toolstest.End[Result]) {
+func both(t *testing.T, n int, patience time.Duration, server, client Config) (s, c *toolstest.End[Result]) {
 	t.Helper()
-	return toolstest.Pair(t, n, time.Second, func(ctx context.Context, common tools.Common) (*Result, error) {
+	return toolstest.Pair(t, n, patience, func(ctx context.Context, common tools.Common) (*Result, error) {
 		cfg := server
 		if common.Client() {
 			cfg = client
@@ -34,7 +35,7 @@ func TestLoopback(t *testing.T) {
 		{Connections: 2, Size: 100},
 	} {
 		t.Run(fmt.Sprintf("-c %d -C %d -S %d", cfg.Connections, cfg.Messages, cfg.Size), func(t *testing.T) {
-			s, c := both(t, 230+i, cfg, cfg)
+			s, c := both(t, 230+i, toolstest.Patience, cfg, cfg)
 			require.NoError(t, s.Err)
 			require.NoError(t, c.Err)
 			messages := "data transfers complete\n"
@@ -55,21 +56,25 @@ func TestLoopback(t *testing.T) {
 }
 
 func TestEndsThatDiffer(t *testing.T) {
-	s, c := both(t, 240, Config{Connections: 1, Messages: 2, Size: 64}, Config{Connections: 1, Messages: 2, Size: 100})
+	s, c := both(t, 240, toolstest.Patience, Config{Connections: 1, Messages: 2, Size: 64}, Config{Connections: 1, Messages: 2, Size: 100})
 	require.ErrorIs(t, c.Err, tools.ErrData)
 	require.ErrorContains(t, c.Err, "message 1 of connection 1: 64 bytes long, not 100: give both ends the same -S")
 	require.Error(t, s.Err)
 	require.Contains(t, s.Out.String(), "return status -1\n")
 
-	s, c = both(t, 241, Config{Connections: 2, Messages: 1, Size: 64}, Config{Connections: 1, Messages: 1, Size: 64})
-	require.ErrorIs(t, s.Err, tools.ErrSilent)
-	require.ErrorContains(t, s.Err, "1 of 2 connections (do both ends have the same -c?)")
-	require.Error(t, c.Err)
+	toolstest.Patiently(t, time.Second, func(patience time.Duration) bool {
+		s, c = both(t, 241, patience, Config{Connections: 2, Messages: 1, Size: 64}, Config{Connections: 1, Messages: 1, Size: 64})
+		require.ErrorIs(t, s.Err, tools.ErrSilent)
+		require.Error(t, c.Err)
+		return strings.Contains(s.Err.Error(), "1 of 2 connections (do both ends have the same -c?)")
+	})
 
 	// The third message finds no receive, and is sent again and again.
-	s, _ = both(t, 242, Config{Connections: 1, Messages: 3, Size: 64}, Config{Connections: 1, Messages: 2, Size: 64})
-	require.ErrorIs(t, s.Err, tools.ErrSilent)
-	require.ErrorContains(t, s.Err, "connection 1: 2 of 3 messages sent, 2 received")
+	toolstest.Patiently(t, time.Second, func(patience time.Duration) bool {
+		s, _ = both(t, 242, patience, Config{Connections: 1, Messages: 3, Size: 64}, Config{Connections: 1, Messages: 2, Size: 64})
+		require.ErrorIs(t, s.Err, tools.ErrSilent)
+		return strings.Contains(s.Err.Error(), "connection 1: 2 of 3 messages sent, 2 received")
+	})
 }
 
 func TestOptions(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,7 +62,7 @@ func TestRecordedExchangesCM(t *testing.T) {
 	}{{"tool-ib_write_bw-R", writeBW}, {"tool-ib_send_bw-R", sendBW}} {
 		msgs := toolstest.SendExchange(t, recordings, c.name)
 		for _, client := range []bool{true, false} {
-			cfg := Config{Test: c.test, Iters: 5, Size: 2048, MTU: 1024, CM: true, Common: tools.Common{Patience: 10 * time.Second}}
+			cfg := Config{Test: c.test, Iters: 5, Size: 2048, MTU: 1024, CM: true, Common: tools.Common{Patience: toolstest.Patience}}
 			if client {
 				cfg.Host = "a recording"
 			}

@@ -112,7 +112,7 @@ func replay(t *testing.T, n byte, cfg Config, msgs []toolstest.Message, client b
 	if client {
 		cfg.Host = "a recording"
 	}
-	cfg.Patience = 10 * time.Second
+	cfg.Patience = toolstest.Patience
 	require.NoError(t, cfg.fill())
 	rec, peer := toolstest.Connection(t)
 	conn := tools.NewConn(rec, cfg.Patience)

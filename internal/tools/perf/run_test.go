@@ -14,6 +14,7 @@ import (
 
 	"github.com/gohixl/hixl"
 	"github.com/gohixl/hixl/internal/tools"
+	"github.com/gohixl/hixl/internal/tools/toolstest"
 )
 
 // end is what one end of a test printed and returned.
@@ -26,7 +27,7 @@ type end struct {
 // both runs a server on 127.94.n.2 and a client on 127.94.n.1.
 func both(t *testing.T, n int, server, client Config) (s, c *end) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*toolstest.Patience)
 	defer cancel()
 	s, c = new(end), new(end)
 	ready := make(chan struct{})

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/gohixl/hixl"
 	"github.com/gohixl/hixl/internal/tools"
+	"github.com/gohixl/hixl/internal/tools/toolstest"
 )
 
 // side is what one end of a game printed and returned.
@@ -28,7 +30,7 @@ type side struct {
 // game runs a server on 127.94.60+n.2 and a client on 127.94.60+n.1.
 func game(t *testing.T, n int, server, client Config) (s, c *side) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*toolstest.Patience)
 	defer cancel()
 	s, c = new(side), new(side)
 	ready, done := make(chan struct{}), make(chan struct{})
@@ -95,26 +97,33 @@ func TestResultLines(t *testing.T) {
 
 func TestWrongData(t *testing.T) {
 	// A server that checks and a client that does not set the pattern.
-	s, _ := game(t, 20, Config{Common: tools.Common{Patience: 500 * time.Millisecond}, Iters: 3, Check: true}, Config{Common: tools.Common{Patience: 500 * time.Millisecond}, Iters: 3})
-	require.ErrorIs(t, s.err, tools.ErrData)
-	require.ErrorContains(t, s.err, "message 1 (do both ends have -c?): byte 0 of 4096 is 0x7b, not 0x00")
+	toolstest.Patiently(t, 500*time.Millisecond, func(patience time.Duration) bool {
+		common := tools.Common{Patience: patience}
+		s, _ := game(t, 20, Config{Common: common, Iters: 3, Check: true}, Config{Common: common, Iters: 3})
+		require.Error(t, s.err)
+		return errors.Is(s.err, tools.ErrData) &&
+			strings.Contains(s.err.Error(), "message 1 (do both ends have -c?): byte 0 of 4096 is 0x7b, not 0x00")
+	})
 }
 
 func TestSizesThatDiffer(t *testing.T) {
-	quick := tools.Common{Patience: 500 * time.Millisecond}
-	s, c := game(t, 21, Config{Common: quick, Iters: 3, Size: 64}, Config{Common: quick, Iters: 3, Size: 60})
-	require.ErrorIs(t, s.err, tools.ErrData)
-	require.ErrorContains(t, s.err, "60 bytes long, not 64: give both ends the same -s")
-	require.Error(t, c.err)
+	toolstest.Patiently(t, 500*time.Millisecond, func(patience time.Duration) bool {
+		common := tools.Common{Patience: patience}
+		s, c := game(t, 21, Config{Common: common, Iters: 3, Size: 64}, Config{Common: common, Iters: 3, Size: 60})
+		require.Error(t, s.err)
+		require.Error(t, c.err)
+		return errors.Is(s.err, tools.ErrData) && strings.Contains(s.err.Error(), "60 bytes long, not 64: give both ends the same -s")
+	})
 }
 
 // A game whose messages stop coming ends in time, and says how far it got.
 func TestSilence(t *testing.T) {
-	quick := tools.Common{Patience: 200 * time.Millisecond}
-	s, c := game(t, 22, Config{Common: quick, Service: hixl.UC, Iters: 5}, Config{Common: quick, Service: hixl.UC, Iters: 3})
-	require.NoError(t, c.err)
-	require.ErrorIs(t, s.err, tools.ErrSilent)
-	require.ErrorContains(t, s.err, "of 5 messages sent, 3 received")
+	toolstest.Patiently(t, 200*time.Millisecond, func(patience time.Duration) bool {
+		common := tools.Common{Patience: patience}
+		s, c := game(t, 22, Config{Common: common, Service: hixl.UC, Iters: 5}, Config{Common: common, Service: hixl.UC, Iters: 3})
+		require.Error(t, s.err)
+		return c.err == nil && errors.Is(s.err, tools.ErrSilent) && strings.Contains(s.err.Error(), "of 5 messages sent, 3 received")
+	})
 }
 
 func TestOptions(t *testing.T) {

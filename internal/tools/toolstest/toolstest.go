@@ -113,7 +113,7 @@ func Connection(t testing.TB) (*Recorder, net.Conn) {
 // there, and closes the connection. It is for a goroutine of its own.
 func Play(conn net.Conn, msgs []Message, client bool) error {
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(Patience)); err != nil {
 		return err
 	}
 	for i, m := range msgs {
