@@ -15,6 +15,10 @@ const maxOpenQPs = 4 * MaxQPs
 // signaled.
 const maxCQ = 1 << 20
 
+// ackTimeout is the ACK timeout exponent, one second: a machine under test may stand
+// still. What is lost is asked for much earlier.
+const ackTimeout = 18
+
 // laneShift divides a work request's ID: above it the lane, below it the number
 // of messages up to and including this one.
 const laneShift = 48
@@ -74,7 +78,7 @@ func (l *lanes) connect(remote []string) error {
 		if err != nil {
 			return err
 		}
-		if err := l.qps[i].Connect(a, hixl.ConnectOptions{MTU: l.cell.MTU, MaxReads: l.cell.reads()}); err != nil {
+		if err := l.qps[i].Connect(a, hixl.ConnectOptions{MTU: l.cell.MTU, MaxReads: l.cell.reads(), Timeout: ackTimeout}); err != nil {
 			return err
 		}
 	}

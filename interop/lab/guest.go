@@ -20,10 +20,10 @@ import (
 
 const (
 	agentPort = "7800"
-	bootLimit = time.Minute // an emulated machine beside other work needs a quarter
-	bootTries = 3           // an emulator may hang
+	bootLimit = 3 * time.Minute // an emulated machine beside other work needs a quarter of one
+	bootTries = 3               // an emulator may hang
 	bootPoll  = 20 * time.Millisecond
-	dialLimit = 500 * time.Millisecond
+	dialLimit = 2 * time.Second
 )
 
 // Guest is a machine of the lab with the RDMA device rxe0.

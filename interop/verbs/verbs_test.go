@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,7 +129,11 @@ peer slots final=1 initial=0 mixed=0
 			require.NoError(t, err)
 			served := make(chan error, 1)
 			go func() { served <- Serve(ctx, p, l) }()
-			c, err := Parse(tt.text)
+			text := tt.text
+			if !strings.Contains(text, "patience") { // what is to come comes, however late
+				text += " patience=60000"
+			}
+			c, err := Parse(text)
 			require.NoError(t, err)
 			r, err := Act(ctx, a, "127.78.0.2", c)
 			require.NoError(t, err)

@@ -118,7 +118,7 @@ func inside(o options, s matrix.Selection) (int, error) {
 		fmt.Println("FAILED:", f)
 		tell(f.Log, o.smoke)
 	}
-	fmt.Printf("%d cells, %d failed, %d passed at the second attempt only, in %.0f s\n", len(r.Outcomes), len(failed), len(r.Late()), time.Since(start).Seconds())
+	fmt.Printf("%d cells, %d failed, %d passed at another attempt than the first, in %.0f s\n", len(r.Outcomes), len(failed), len(r.Late()), time.Since(start).Seconds())
 	out := b.Dir
 	if o.write {
 		out = filepath.Join(filepath.Dir(b.Lab.Image.Initramfs), "..", "..", "interop")
