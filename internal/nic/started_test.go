@@ -173,8 +173,8 @@ func TestPeerDies(t *testing.T) {
 	for i := range uint64(4) {
 		a.Post(qp.SendWR{ID: i, Op: wr.OpWrite, Flags: wr.Signaled, SGE: sges(local, 8<<20), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 	}
-	require.NoError(t, b.NIC.Conn().Close()) // as if killed
-	a.Post(qp.SendWR{ID: 4, Op: wr.OpWrite, Flags: wr.Signaled, SGE: sges(local, 8), RemoteAddr: remote.Addr(), RKey: remote.RKey()}) // nobody gets this one
+	require.NoError(t, b.NIC.Conn().Close()) // as if killed, so that nobody gets the next one
+	a.Post(qp.SendWR{ID: 4, Op: wr.OpWrite, Flags: wr.Signaled, SGE: sges(local, 8), RemoteAddr: remote.Addr(), RKey: remote.RKey()})
 	for _, c := range waitFor(t, a.Send, 5) {
 		if c.Status == cq.StatusSuccess || c.Status == cq.StatusFlushed {
 			continue
