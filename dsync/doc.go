@@ -2,15 +2,16 @@
 // the words that they agree on lie in a region of one of them, its home, which
 // executes nothing for it. A [Counter] counts, a [Lock] has one holder at a time
 // and outlives it, a value ([ValueWriter], [ValueReader]) is read whole while it is
-// replaced.
+// replaced, at a [Barrier] all wait for each other, a ring ([RingProducer],
+// [RingConsumer]) carries records from one process to another.
 //
 // # Homes
 //
 // Init functions lay an object out in a region at its home, once, before anybody
 // opens it; Open functions make a handle from a remote region and an offset. A
 // region may hold many objects, each of the size that a constant or function says. It
-// needs [hixl.RemoteAtomic], for values also [hixl.RemoteRead] and
-// [hixl.RemoteWrite]. The home uses its objects as everybody does, as a peer of
+// needs [hixl.RemoteAtomic], for values and rings also [hixl.RemoteRead] and
+// [hixl.RemoteWrite], for barriers [hixl.RemoteRead]. The home uses its objects as everybody does, as a peer of
 // its own: what one CPU does by itself need not exclude what others do by their
 // NICs, on device memory for one.
 //
@@ -93,6 +94,54 @@
 //
 // Readers never wait for a writer that has stopped; each time they begin again, a
 // writer has succeeded.
+//
+// # Barrier
+//
+// A word says how many rounds have been passed, and whether the one at work is given
+// up; each party has a word of its own, which says at how many rounds it has arrived.
+//
+//   - Wait: swap one's own word for the next round. Read all words. If the round has
+//     been passed, so has one; if all have arrived, swap the barrier's word for the next
+//     round; if one has waited for too long, swap it for the same round, given up. Then
+//     look again at what it has become.
+//
+// Why nobody passes before all have arrived: the barrier's word is made the next round
+// only by a party that has seen the words of all at it, and these never decrease.
+//
+// Why all agree: from a round that is at work, one swap succeeds, to passed or to given
+// up, and what is given up never changes again. No word comes twice, so what takes
+// effect late, or again, changes nothing that was decided.
+//
+// Why nobody waits for the dead for longer than the patience: whoever has arrived can
+// decide the round alone, one way or the other.
+//
+// # Ring
+//
+// A fixed number of slots. The producer's word counts the records that were put in, the
+// consumer's those whose slots were given back: the credits. Each word begins with a
+// term, which increments when another takes the end over.
+//
+//   - Take over: swap one's end's word for the same count in the next term.
+//   - Send: while the ring is full, look at the consumer's word. Write the slot that
+//     is next, wait until it is there, swap one's own word for the next count. If the
+//     swap fails, another has taken over. A swap without result is tried again, before
+//     anything else is written.
+//   - Receive: while it is empty, look at the producer's word. Read the slot that is
+//     next, then look at one's own word: if it is in another term, another has taken over,
+//     who may have given the slot back, and what was read is void. Now and then, swap
+//     one's own word for the count of what was taken.
+//
+// Why no record is torn, lost or doubled: a slot is written only while the count of
+// the consumer's word is one round behind, which says that it was read, and read only
+// while that of the producer's is beyond, which says that it was written; both only
+// grow. The same count cannot be reached by two producers, since the swap of the one
+// before is from a word of another term. What its write would do no swap prevents:
+// therefore a producer takes over only when the connection of the one before has ended.
+// A checksum in each record says when somebody did not keep to this.
+//
+// Why a consumer that dies loses nothing: its word counts only what it has returned to
+// its user, and the next one begins there. So a record may be received twice, by two
+// consumers; its number tells.
 //
 // The protocols are machines in internal/syncproto, whose tests walk through all
 // interleavings of a few users' operations, with crashes at each step, lost results

@@ -21,6 +21,8 @@ var (
 	ErrConflict = errors.New("the version is another one")
 	// ErrTooLarge: more bytes than fit.
 	ErrTooLarge = errors.New("too large")
+	// ErrRestarted: the other end of a ring is another one now.
+	ErrRestarted = errors.New("the other end has been replaced")
 	// ErrUncertain: it may have taken effect, and nobody can say.
 	ErrUncertain = errors.New("it may have taken effect")
 )

@@ -123,3 +123,52 @@ func ExampleValueWriter() {
 	fmt.Printf("%s, version %d\n", data, version)
 	// Output: step 1, version 1
 }
+
+// Two parties who go from step to step together.
+func ExampleBarrier() {
+	ctx := context.Background()
+	home, remote, end := join(ctx, "127.88.76.1", "127.88.76.2")
+	defer end()
+	check(dsync.InitBarrier(home, 0, 2, 10*time.Second))
+
+	done := make(chan uint64)
+	for number := range uint64(2) { // each a process of its own elsewhere
+		go func() {
+			party, err := dsync.OpenBarrier(ctx, remote, 0, number)
+			check(err)
+			_, err = party.Wait(ctx)
+			check(err)
+			round, err := party.Wait(ctx)
+			check(err)
+			done <- round
+		}()
+	}
+	fmt.Println(<-done, <-done)
+	// Output: 2 2
+}
+
+// Records from one process to another, which takes them at its own pace.
+func ExampleRingProducer() {
+	ctx := context.Background()
+	home, remote, end := join(ctx, "127.88.77.1", "127.88.77.2")
+	defer end()
+	check(dsync.InitRing(home, 0, 16, 100))
+
+	consumer, err := dsync.OpenRingConsumer(ctx, remote, 0)
+	check(err)
+	producer, err := dsync.OpenRingProducer(ctx, remote, 0)
+	check(err)
+	for _, record := range []string{"first", "second"} {
+		_, err = producer.Send(ctx, []byte(record))
+		check(err)
+	}
+	for range 2 {
+		record, seq, err := consumer.Recv(ctx)
+		check(err)
+		fmt.Printf("%d: %s\n", seq, record)
+	}
+	check(consumer.Commit(ctx)) // they are dealt with, whoever is next
+	// Output:
+	// 0: first
+	// 1: second
+}

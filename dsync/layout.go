@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gohixl/hixl"
+	"github.com/gohixl/hixl/internal/syncproto"
 )
 
 const (
@@ -21,9 +22,13 @@ const (
 	counterKind kind = iota + 1
 	lockKind
 	valueKind
+	barrierKind
+	ringKind
 )
 
-func (k kind) String() string { return [...]string{"object", "counter", "lock", "value"}[k] }
+func (k kind) String() string {
+	return [...]string{"object", "counter", "lock", "value", "barrier", "ring"}[k]
+}
 
 func (k kind) header() uint64 { return magic | uint64(k)<<8 | 1 }
 
@@ -66,6 +71,51 @@ func (p *place) fail(op string, err error) error {
 		return nil
 	}
 	return &Error{Object: p.kind.String(), Op: op, Peer: p.r.Peer().Address(), Region: p.r.Name(), Off: p.off, Err: err}
+}
+
+// openWords checks that it is there, and takes the first words after its header.
+func (p *place) openWords(ctx context.Context, words ...*uint64) error {
+	if err := p.open(ctx); err != nil {
+		return err
+	}
+	for i, w := range words {
+		var err error
+		if *w, err = p.load(ctx, wordSize*uint64(i+1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alloc makes local memory, and makes sure with it that the home's byte order is that
+// in which reads and writes carry words.
+func (p *place) alloc(ctx context.Context, size uint64) error {
+	local, err := p.r.Peer().Context().Alloc(int(size), hixl.LocalWrite)
+	if err != nil {
+		return err
+	}
+	p.local = local
+	for n := 0; ; n++ {
+		r, err := p.do(ctx, syncproto.Op{Kind: syncproto.Read, Len: wordSize})
+		switch {
+		case err == nil && r.Word != p.kind.header():
+			err = fmt.Errorf("%w: its home is a machine of another byte order", ErrLayout)
+		case err != nil && patient(ctx, n, err):
+			continue
+		}
+		if err != nil {
+			_ = local.Deregister(context.WithoutCancel(ctx))
+		}
+		return err
+	}
+}
+
+// within checks that so many bytes of it lie in its region.
+func (p *place) within(size uint64) error {
+	if n := p.r.Len(); p.off > n || size > n-p.off {
+		return fmt.Errorf("%w: it goes beyond the end of its region", ErrLayout)
+	}
+	return nil
 }
 
 // open checks that it is there.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/gohixl/hixl"
@@ -53,26 +54,39 @@ func (p *place) transfer(op syncproto.Op) *hixl.Transfer {
 	return t
 }
 
-// first is the first word that a read has brought.
-func (p *place) first(op syncproto.Op) uint64 {
-	return binary.LittleEndian.Uint64(p.local.Bytes()[op.Buf:])
+// result is what an operation has brought that is done.
+func (p *place) result(op syncproto.Op, word uint64) syncproto.Result {
+	if op.Kind != syncproto.Read {
+		return syncproto.Result{Word: word}
+	}
+	b := p.local.Bytes()[op.Buf : op.Buf+op.Len]
+	r := syncproto.Result{Word: binary.LittleEndian.Uint64(b)}
+	if !op.Scan {
+		return r
+	}
+	for r.Least = math.MaxUint64; len(b) >= 2*wordSize; b = b[wordSize:] {
+		r.Least = min(r.Least, binary.LittleEndian.Uint64(b[wordSize:]))
+	}
+	return r
 }
 
-func (p *place) do(ctx context.Context, op syncproto.Op) (uint64, error) {
+func (p *place) do(ctx context.Context, op syncproto.Op) (r syncproto.Result, err error) {
 	d := hixl.Desc{Local: p.local, LocalOff: op.Buf, Remote: p.r, RemoteOff: p.off + op.Off, Len: op.Len}
+	word := uint64(0)
 	switch op.Kind {
 	case syncproto.CompareSwap:
-		return p.r.Peer().CompareSwap(ctx, p.r, p.off+op.Off, op.Compare, op.Operand)
+		word, err = p.r.Peer().CompareSwap(ctx, p.r, p.off+op.Off, op.Compare, op.Operand)
 	case syncproto.Read:
-		if err := p.r.Peer().Read(ctx, d); err != nil {
-			return 0, err
-		}
-		return p.first(op), nil
+		err = p.r.Peer().Read(ctx, d)
 	case syncproto.Write:
-		return 0, p.r.Peer().Write(ctx, d)
+		err = p.r.Peer().Write(ctx, d)
 	default:
+		word, err = p.r.Peer().FetchAdd(ctx, p.r, p.off+op.Off, 0)
 	}
-	return p.r.Peer().FetchAdd(ctx, p.r, p.off+op.Off, 0)
+	if err != nil {
+		return r, err
+	}
+	return p.result(op, word), nil
 }
 
 // run lets a machine work until it comes to an end, or ctx ends, or the object cannot
@@ -88,10 +102,10 @@ func (p *place) run(ctx context.Context, m syncproto.Machine) error {
 				return err
 			}
 		default:
-			word, err := p.do(ctx, op)
+			r, err := p.do(ctx, op)
 			if err == nil {
 				failures = 0
-				m.Done(now(), syncproto.Result{Word: word})
+				m.Done(now(), r)
 				continue
 			}
 			m.Unknown(now())

@@ -82,23 +82,16 @@ func fill(slot []byte, token uint64, data []byte) {
 
 // openValue checks that it is there, and makes local memory for a slot and extra bytes.
 func (p *place) openValue(ctx context.Context, extra uint64) (s shape, err error) {
-	if err = p.open(ctx); err != nil {
-		return s, err
-	}
-	if s.capacity, err = p.load(ctx, capacityAt); err != nil {
-		return s, err
-	}
-	if s.writers, err = p.load(ctx, writersAt); err != nil {
+	if err = p.openWords(ctx, &s.capacity, &s.writers); err != nil {
 		return s, err
 	}
 	if err = s.check(); err != nil {
 		return s, err
 	}
-	if n := p.r.Len(); p.off > n || ValueSize(s.capacity, s.writers) > n-p.off {
-		return s, fmt.Errorf("%w: it goes beyond the end of its region", ErrLayout)
+	if err = p.within(ValueSize(s.capacity, s.writers)); err != nil {
+		return s, err
 	}
-	p.local, err = p.r.Peer().Context().Alloc(int(s.slot()+extra), hixl.LocalWrite)
-	return s, err
+	return s, p.alloc(ctx, s.slot()+extra)
 }
 
 // ValueReader reads a versioned value. It is used by one goroutine at a time.

@@ -98,9 +98,6 @@ func (u *user) turn(now hixl.Time) bool {
 			return false
 		}
 		word := u.h.Result()
-		if u.op.Kind == syncproto.Read {
-			word = u.at.first(u.op)
-		}
 		u.h = nil
 		u.told(now, word, err)
 		return true
@@ -128,7 +125,7 @@ func (u *user) told(now hixl.Time, word uint64, err error) {
 			u.failed(err)
 		}
 	} else {
-		u.m.Done(now, syncproto.Result{Word: word})
+		u.m.Done(now, u.at.result(u.op, word))
 	}
 	if u.after != nil {
 		u.after(now)

@@ -246,7 +246,11 @@ func (f *flight) step(mem *[maxWords]uint64, buf *[maxBuf]uint64) bool {
 			*w = f.op.Operand
 		}
 	case Read:
-		*b = *w
+		if !f.op.Scan { // whose machine looks at the result only
+			*b = *w
+		} else if f.words == 1 || f.words > 1 && *w < f.got.Least {
+			f.got.Least = *w
+		}
 	case Write:
 		*w = *b
 	default:

@@ -33,12 +33,14 @@ type Op struct {
 	Off              uint64 // of the word, in bytes from the beginning of the object
 	Compare, Operand uint64
 	Len, Buf         uint64    // of Read and Write, in bytes
+	Scan             bool      // of a Read: Least is wanted
 	At               mono.Time // of a Pause
 }
 
 // Result is what an operation has brought.
 type Result struct {
-	Word uint64 // as it was before; of a Read, the first
+	Word  uint64 // as it was before; of a Read, the first
+	Least uint64 // of a Read with Scan: the least word after the first
 }
 
 // Machine is a protocol at work.
