@@ -115,7 +115,7 @@ func addPerfFlags(c *cobra.Command, cfg *perf.Config, v *perfFlags) {
 	f.IntVarP(&cfg.MTU, "mtu", "m", 0, "largest path MTU: 256 to 4096 (default what the link takes)")
 	f.IntVarP(&cfg.Timeout, "qp-timeout", "u", 0, "ACK timeout, 4.096 µs · 2^N (default 14, with -R what RDMA CM says)")
 	f.IntVarP(&cfg.TrafficClass, "tos", "T", 0, "TOS byte of packets, 0 to 255")
-	f.BoolVarP(&cfg.CM, "rdma-cm", "R", false, "connect by RDMA CM and exchange over it; no TCP")
+	f.BoolVarP(&cfg.CM, "rdma-cm", "R", false, "connect by RDMA CM and exchange over it, no TCP; RC and UD")
 	if bw {
 		f.IntVarP(&cfg.QPs, "qp", "q", 1, "number of queue pairs")
 		f.BoolVarP(&cfg.Bidirectional, "bidirectional", "b", false, "both ends send")

@@ -47,7 +47,7 @@ func (r *Report) Failed() []Outcome {
 // notTried is what the matrix leaves out, and why.
 var notTried = []string{
 	"Hardware NICs, other software ones, networks with routers: there were none.",
-	"perftest's `-R` over IPv6: perftest 4.5 resolves names to IPv4 only. Connections by RDMA CM over IPv6 are shown by rping and ucmatose.",
+	"perftest's `-R` over IPv6, since perftest 4.5 resolves names to IPv4 only (a cell shows what it says), and `-R -c UC`, which it refuses (another does). Connections by RDMA CM over IPv6 are shown by rping and ucmatose, ours with `-R` over IPv6 at both ends by `go test ./cmd/hixl`.",
 	"hixl-bench with rdma_rxe as the requester: its other end is a responder (`benchpeer`), and perftest shows that direction.",
 }
 

@@ -3,6 +3,7 @@
 package matrix
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -109,7 +110,7 @@ func perftestCells() []Cell {
 		add(strings.HasSuffix(test, "_bw"), test, 4, "-s 2001", "-n 100")
 		add(false, test, 6, "-s 2001", "-n 100")
 		add(false, test, 4, "-a", "-n 5")
-		add(false, test, 4, "-R", "-s 2001", "-n 100") // perftest 4.5 has no -R over IPv6
+		add(false, test, 4, "-R", "-s 2001", "-n 100")
 	}
 	for _, test := range []string{"write_bw", "read_bw", "send_bw"} {
 		add(false, test, 4, "-q 4", "-s 2001", "-n 100")
@@ -129,7 +130,15 @@ func perftestCells() []Cell {
 			add(false, "send_lat", family, "-c "+service, "-s 1000", "-n 100")
 		}
 	}
-	add(false, "write_bw", 4, "-c UC", "-s 1000", "-n 100")
+	for _, family := range []int{4, 6} {
+		add(false, "write_bw", family, "-c UC", "-s 1000", "-n 100")
+		add(false, "write_lat", family, "-c UC", "-s 1000", "-n 100")
+	}
+	for _, options := range []string{"-s 1000", "-s 1000 -q 4", "-s 1000 -b", "-s 1000 -b -q 2", "-a"} {
+		add(false, "send_bw", 4, "-R -c UD", "-n 100", options)
+	}
+	add(false, "send_lat", 4, "-R -c UD", "-n 100", "-s 1000")
+	cells = append(cells, refusals()...)
 	for _, h := range harms {
 		for _, test := range []string{"write_bw", "read_bw", "send_bw"} {
 			cells = append(cells, withHarm(perftest(test, 4, enough(h, 100), "-s 16001"), h))
@@ -137,6 +146,41 @@ func perftestCells() []Cell {
 		cells = append(cells, withHarm(perftest("atomic_bw", 4, enough(h, 1000)), h))
 	}
 	return cells
+}
+
+// refusals: what perftest cannot do, and what either end then says.
+func refusals() []Cell {
+	// It resolves names to IPv4 only, and listens there, whatever --ipv6 says of GIDs.
+	six := perftest("write_bw", 6, "-R")
+	six.Name = "ib_write_bw -R over IPv6, which perftest cannot"
+	six.Tool.Theirs.Server += " --ipv6"
+	six.Tool.Theirs.Client = strings.Replace(six.Tool.Theirs.Client, "{peer}", "--ipv6 {peer}", 1)
+	six.Tool.Fails = true
+	six.Tool.Says = `resolving basic address|(?i)rejected`
+	const noUC = `UC is not supported in librdmacm`
+	return []Cell{six, {
+		Name: "ib_send_bw -R -c UC, which perftest refuses", Group: "perftest", Roles: []Role{Client, None},
+		Do: func(ctx context.Context, b *Bench, role Role) (string, error) {
+			tool := &Tool{
+				Fails:  true,
+				Theirs: Ends{Client: "ib_send_bw -d rxe0 -x {gid} -F -R -c UC {peer}"},
+				Ours:   Ends{Client: ourLine("perf", "send_bw -R -c UC {peer}")},
+			}
+			peer, at := b.hosts(&Cell{}, Client)
+			if role == None {
+				peer, at = at, peer
+			}
+			p, err := b.start(ctx, &Cell{Tool: tool}, at, peer, Client)
+			if err != nil {
+				return "", err
+			}
+			said, err := p.Wait()
+			if err := tool.judge("client", said, err, noUC); err != nil {
+				return "", err
+			}
+			return result(said, noUC), nil
+		},
+	}}
 }
 
 // enough is perftest's option for so many messages, or as many as rare faults
@@ -201,27 +245,50 @@ func cmCells() []Cell {
 		cells = append(cells, c, ucmatose(family))
 	}
 	for _, h := range harms {
-		cells = append(cells, withHarm(rpings(4, rounds(h)), h))
+		for _, family := range []int{4, 6} {
+			cells = append(cells, withHarm(rpings(family, rounds(h)), h))
+		}
+		if h.Corrupt == 0 { // it sends too little to be hit by that
+			cells = append(cells, withHarm(ucmatoses(6, 20), h))
+		}
 	}
-	retried := rping(4)
-	retried.Name += ", the first connection request lost"
-	retried.Drop = []bridge.Rule{{Match: management(cmREQ), Count: 1}}
-	reply := rping(4)
-	reply.Name += ", the first reply lost"
-	reply.Drop = []bridge.Rule{{Match: management(cmREP), Count: 1}}
+	for _, family := range []int{4, 6} {
+		for _, l := range []struct {
+			what      string
+			attribute uint16
+		}{{"connection request", cmREQ}, {"reply", cmREP}, {"disconnection request", cmDREQ}} {
+			c := rping(family)
+			c.Name += ", the first " + l.what + " lost"
+			c.Drop = []bridge.Rule{{Match: management(l.attribute), Count: 1}}
+			if l.attribute == cmDREQ { // rping's client exits after it, and the kernel does not ask again
+				c.Roles = []Role{Client}
+			}
+			cells = append(cells, c)
+		}
+	}
+	for _, attribute := range []uint16{cmSIDRREQ, cmSIDRREP} {
+		c := perftest("send_bw", 4, "-R -c UD", "-s 1000", "-n 100")
+		c.Name += map[uint16]string{cmSIDRREQ: ", the first SIDR_REQ lost", cmSIDRREP: ", the first SIDR_REP lost"}[attribute]
+		c.Group = "RDMA CM"
+		c.Drop = []bridge.Rule{{Match: management(attribute), Count: 1}}
+		cells = append(cells, c)
+	}
 	nobody := rping(4)
 	nobody.Name = "rping to a port that nobody listens on"
 	nobody.Tool.Theirs.Server += " -p 7999"
 	nobody.Tool.Ours.Server += " -p 7999"
 	nobody.Tool.Fails = true
 	nobody.Tool.Says = `(?i)reject\S*,? (error|reason)? ?\S*`
-	return append(cells, retried, reply, nobody)
+	return append(cells, nobody)
 }
 
 // Attribute IDs of connection management messages.
 const (
-	cmREQ = 0x0010
-	cmREP = 0x0013
+	cmREQ     = 0x0010
+	cmREP     = 0x0013
+	cmDREQ    = 0x0015
+	cmSIDRREQ = 0x0017
+	cmSIDRREP = 0x0018
 )
 
 // management matches messages to QP 1 with an attribute ID.
@@ -244,8 +311,11 @@ func rpings(family, rounds int) Cell {
 	})
 }
 
-func ucmatose(family int) Cell {
-	const options = " -c 4 -C 10 -S 1000"
+func ucmatose(family int) Cell { return ucmatoses(family, 10) }
+
+// ucmatoses is ucmatose with so many messages on each of its connections.
+func ucmatoses(family, messages int) Cell {
+	options := fmt.Sprintf(" -c 4 -C %d -S 1000", messages)
 	theirs := Ends{Server: "ucmatose -b {self}" + options, Client: "ucmatose -b {self} -s {peer}" + options}
 	if family == 6 {
 		theirs.Server += " -f ip6"

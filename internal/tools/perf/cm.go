@@ -34,6 +34,7 @@ func (s *session) runOverCM(ctx context.Context) error {
 		return err
 	}
 	p := &cmPlug{}
+	defer p.close()
 	if s.cfg.Client() {
 		p.connect = p.dial
 		p.control, err = p.dialControl(ctx, s, end)
@@ -44,20 +45,28 @@ func (s *session) runOverCM(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.listener != nil {
-		defer p.listener.Close()
-	}
 	s.plug, s.ctl.link = p, p.control
 	return s.run(ctx)
 }
 
 // cmPlug connects by the connection manager.
 type cmPlug struct {
-	listener *hixl.Listener // of a server
-	control  *tools.CMLink
-	conns    []*hixl.Conn
+	listener  *hixl.Listener   // of a server
+	datagrams *hixl.UDListener // of a server with -c UD
+	control   *tools.CMLink
+	conns     []*hixl.Conn
 	// connect makes one connection of the test.
 	connect func(context.Context, *session) (*hixl.Conn, error)
+}
+
+// close ends what a server listens with.
+func (p *cmPlug) close() {
+	if p.datagrams != nil {
+		_ = p.datagrams.Close() // never fails
+	}
+	if p.listener != nil {
+		_ = p.listener.Close()
+	}
 }
 
 func (p *cmPlug) dialControl(ctx context.Context, s *session, end *tools.CMLinkEnd) (*tools.CMLink, error) {
@@ -72,14 +81,18 @@ func (p *cmPlug) dialControl(ctx context.Context, s *session, end *tools.CMLinkE
 
 func (p *cmPlug) acceptControl(ctx context.Context, s *session, end *tools.CMLinkEnd) (*tools.CMLink, error) {
 	s.cfg.Printf("%s", waiting)
-	l, err := s.cfg.ListenCM(ctx, s.dev.nic, s.cfg.QPs+1)
-	if err != nil {
+	if s.cfg.Connection == hixl.UD {
+		if err := p.listenUD(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if p.listener, err = s.cfg.ListenCM(ctx, s.dev.nic, s.cfg.QPs+1); err != nil {
 		return nil, err
 	}
-	p.listener = l
 	c, err := p.accept(ctx, hixl.AcceptOptions{QPConfig: end.QPConfig(s.dev.pd), Receives: end.Receives(), Connect: s.cmOptions(hixl.None)})
 	if err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, err
 	}
 	return end.Link(c), nil
 }
@@ -107,7 +120,7 @@ func (s *session) cmOptions(reads int) hixl.ConnectOptions {
 	return o
 }
 
-// wire connects the queue pairs of the test, between two rounds of zeros.
+// wire makes and connects the queue pairs of the test, between two rounds of zeros.
 func (p *cmPlug) wire(ctx context.Context, s *session) error {
 	var zeros dest
 	if _, err := s.ctl.swapDest(ctx, "barrier before connecting", &zeros); err != nil {
@@ -116,15 +129,27 @@ func (p *cmPlug) wire(ctx context.Context, s *session) error {
 	ctx2, cancel := context.WithTimeoutCause(ctx, s.cfg.Patience, tools.ErrSilent)
 	defer cancel()
 	for i := range s.cfg.QPs {
-		c, err := p.connect(ctx2, s)
-		if err != nil {
+		attach := p.attach
+		if s.cfg.Connection == hixl.UD {
+			attach = p.meet
+		}
+		if err := attach(ctx2, s); err != nil {
 			return fmt.Errorf("connection %d of %d: %w", i+1, s.cfg.QPs, err)
 		}
-		p.conns = append(p.conns, c)
-		s.dev.qps = append(s.dev.qps, c.QP)
 	}
 	_, err := s.ctl.swapDest(ctx, "barrier after connecting", &zeros)
 	return err
+}
+
+// attach makes a connection.
+func (p *cmPlug) attach(ctx context.Context, s *session) error {
+	c, err := p.connect(ctx, s)
+	if err != nil {
+		return err
+	}
+	p.conns = append(p.conns, c)
+	s.dev.qps = append(s.dev.qps, c.QP)
+	return nil
 }
 
 // Perftest's server listens anew after the barrier, so that it may be asked too
@@ -134,19 +159,26 @@ const (
 	dialPause = 100 * time.Millisecond
 )
 
-func (p *cmPlug) dial(ctx context.Context, s *session) (*hixl.Conn, error) {
-	cfg, o := s.cmEnd()
+// persist asks again when it was too early.
+func persist[R any](ctx context.Context, ask func() (R, error)) (R, error) {
 	for try := 1; ; try++ {
-		c, err := s.cfg.DialCM(ctx, s.dev.nic, hixl.DialOptions{QPConfig: cfg, Connect: o})
+		r, err := ask()
 		if err == nil || try == dialTries || !errors.Is(err, hixl.ErrRejected) {
-			return c, err
+			return r, err
 		}
 		select {
 		case <-time.After(dialPause):
 		case <-ctx.Done():
-			return nil, err
+			return r, err
 		}
 	}
+}
+
+func (p *cmPlug) dial(ctx context.Context, s *session) (*hixl.Conn, error) {
+	cfg, o := s.cmEnd()
+	return persist(ctx, func() (*hixl.Conn, error) {
+		return s.cfg.DialCM(ctx, s.dev.nic, hixl.DialOptions{QPConfig: cfg, Connect: o})
+	})
 }
 
 func (p *cmPlug) acceptNext(ctx context.Context, s *session) (*hixl.Conn, error) {
@@ -165,7 +197,7 @@ func (s *session) cmEnd() (hixl.QPConfig, hixl.ConnectOptions) {
 	return cfg, s.cmOptions(hixl.None)
 }
 
-// join has nothing to do: the connections stand.
+// join has nothing to do: wire has connected already.
 func (p *cmPlug) join(*session) error { return nil }
 
 // farewell bounds how long a peer is waited for that does not end a connection.

@@ -135,8 +135,7 @@ func (c *Config) exclusions() error {
 		{c.Duration < 0 || c.Duration > 0 && c.All, "-D", "a time above 0, and not with -a"},
 		{t.pulls() && c.Connection != hixl.RC, "-c", "READs and atomics need RC"},
 		{t.Verb == Write && c.Connection == hixl.UD, "-c", "a write needs RC or UC"},
-		{c.CM && c.Connection == hixl.UC, "-R", "the connection manager connects RC and UD, not UC"},
-		{c.CM && c.Connection == hixl.UD, "-R", "only RC tests are connected by the connection manager here"},
+		{c.CM && c.Connection == hixl.UC, "-R", "RC or UD: UC is not supported in librdmacm, and not by perftest with -R"},
 		{c.Inline > 0 && t.pulls(), "-I", "only writes and sends carry data that could be inline"},
 	} {
 		if f.bad {

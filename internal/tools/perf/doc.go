@@ -10,7 +10,8 @@
 // then rounds of address lines, which double as barriers; after the traffic
 // barriers again, the report of bandwidth tests, and "done". It goes over TCP, or
 // with -R in SENDs over a first connection of the connection manager, while the
-// test runs on further ones. [session.run] lists the rounds of each test.
+// test runs on further ones, or, with -c UD, on queue pairs that find each other by
+// SIDR. [session.run] lists the rounds of each test.
 //
 // # Data
 //

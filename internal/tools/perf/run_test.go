@@ -108,6 +108,10 @@ func TestLoopback(t *testing.T) {
 		{"send_bw -R -q 3", Config{Test: sendBW, Iters: some, CM: true, QPs: 3}, true, false},
 		{"send_lat -R", Config{Test: sendLat, Iters: some, CM: true}, true, true},
 		{"atomic_bw -R", Config{Test: atomBW, Iters: some, CM: true}, false, false},
+		{"send_bw -R -c UD", Config{Test: sendBW, Iters: some, CM: true, Connection: hixl.UD}, true, false},
+		{"send_bw -R -c UD -q 3 -b", Config{Test: sendBW, Iters: some, CM: true, Connection: hixl.UD, QPs: 3, Bidirectional: true}, true, true},
+		{"send_bw -R -c UD -a", Config{Test: sendBW, Iters: 8, CM: true, Connection: hixl.UD, All: true}, true, false},
+		{"send_lat -R -c UD", Config{Test: sendLat, Iters: some, CM: true, Connection: hixl.UD, Size: 1000, TrafficClass: 32}, true, true},
 		{"atomic_lat", Config{Test: atomLat, Iters: some}, false, false},
 		{"atomic_lat -A CMP_AND_SWAP", Config{Test: atomLat, Iters: some, Atomic: CmpSwap}, false, false},
 	} {
