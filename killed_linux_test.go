@@ -21,6 +21,7 @@ import (
 
 	"github.com/gohixl/hixl"
 	"github.com/gohixl/hixl/cq"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
 // peerEnv makes this test binary the peer process: it holds the address to open.
@@ -262,6 +263,7 @@ func TestKilledPeer(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			heap, files := footprint(t)
 			kill(t, 20+i, role.op)
+			hosttest.AwaitNoLeaks(before)
 			goleak.VerifyNone(t, before)
 			heapAfter, filesAfter := footprint(t)
 			require.Equal(t, files, filesAfter, "open files")

@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
+
 	"pgregory.net/rapid"
 
 	ratomic "github.com/gohixl/hixl/atomic"
 	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/device/devicetest"
 	"github.com/gohixl/hixl/device/host"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { hosttest.VerifyTestMain(m) }
 
 // viaDo is a memory whose atomics go through Do, so that the conformance suite
 // judges Do.

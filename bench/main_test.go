@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 		be()
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	hosttest.VerifyTestMain(m)
 }
 
 // childCommand is the command that starts this binary as a child.

@@ -134,7 +134,7 @@ var errServerGone = errors.New("the server ended before it listened")
 
 const (
 	// foreignTime bounds one run of a foreign program.
-	foreignTime = 30 * time.Second
+	foreignTime = 2 * time.Minute
 	// foreignGrace is how long a server may outlive its client before it is ended.
 	foreignGrace = 300 * time.Millisecond
 	foreignPoll  = time.Millisecond

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,11 +72,24 @@ func needOwnNet(t *testing.T) *ownNet {
 	return n
 }
 
-// runForeign runs this binary as server and client and checks that both are gone.
-func runForeign(ctx context.Context, t *testing.T, n *ownNet, server, client string) (string, error) {
+// runForeign runs this binary as server and client and checks that both are gone. The
+// run is given up, for a reason, as soon as one hangs.
+func runForeign(t *testing.T, n *ownNet, server, client string, why error) (string, error) {
 	t.Helper()
 	exe := childCommand(t, "program")[0]
 	dir := t.TempDir()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for ctx.Err() == nil {
+			if b, _ := os.ReadFile(filepath.Join(dir, "hang")); len(b) > 0 {
+				cancel(why)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
+	defer watch.Wait()
+	defer cancel(nil)
 	out, _, err := n.run(ctx, os.Environ(), exe, []string{server, dir}, []string{client, dir})
 	files, e := os.ReadDir(dir)
 	require.NoError(t, e)
@@ -93,7 +107,7 @@ func runForeign(ctx context.Context, t *testing.T, n *ownNet, server, client str
 func TestForeignProgramsRunAndAreGone(t *testing.T) {
 	n := needOwnNet(t)
 	for _, server := range []string{"serve", "stay"} {
-		out, err := runForeign(t.Context(), t, n, server, "ask")
+		out, err := runForeign(t, n, server, "ask", nil)
 		require.NoError(t, err)
 		require.Equal(t, "served\n", out)
 	}
@@ -101,18 +115,16 @@ func TestForeignProgramsRunAndAreGone(t *testing.T) {
 
 func TestForeignProgramsThatFailAreGone(t *testing.T) {
 	n := needOwnNet(t)
-	_, err := runForeign(t.Context(), t, n, "die", "ask")
+	_, err := runForeign(t, n, "die", "ask", nil)
 	require.ErrorIs(t, err, errServerGone)
 	require.ErrorContains(t, err, "its last words: no transport")
 
-	_, err = runForeign(t.Context(), t, n, "serve", "die")
+	_, err = runForeign(t, n, "serve", "die", nil)
 	require.ErrorContains(t, err, "exit status 4; its last words: no transport")
 
 	why := errors.New("enough")
 	for _, c := range []struct{ server, client string }{{"hang", "ask"}, {"serve", "hang"}, {"stay", "hang"}} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(300*time.Millisecond, func() { cancel(why) })
-		_, err = runForeign(ctx, t, n, c.server, c.client)
+		_, err = runForeign(t, n, c.server, c.client, why)
 		require.ErrorIs(t, err, why, c)
 	}
 	_, _, err = n.run(t.Context(), nil, "/nonexistent", nil, nil)

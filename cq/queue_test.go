@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
+
 	"pgregory.net/rapid"
 
 	"github.com/gohixl/hixl/cq"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { hosttest.VerifyTestMain(m) }
 
 func newQueue(tb testing.TB, capacity int) *cq.Queue {
 	tb.Helper()

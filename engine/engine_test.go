@@ -9,15 +9,15 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/gohixl/hixl"
 	"github.com/gohixl/hixl/engine"
+	"github.com/gohixl/hixl/internal/hosttest"
 	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/transport"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { hosttest.VerifyTestMain(m) }
 
 func noEnv(string) string { return "" }
 

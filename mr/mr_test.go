@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/device/devicetest"
 	"github.com/gohixl/hixl/device/host"
+	"github.com/gohixl/hixl/internal/hosttest"
 	"github.com/gohixl/hixl/mr"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { hosttest.VerifyTestMain(m) }
 
 const remoteAll = mr.LocalWrite | mr.RemoteWrite | mr.RemoteRead | mr.RemoteAtomic
 

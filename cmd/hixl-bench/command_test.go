@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/gohixl/hixl/bench"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
 // mainEnv makes this test binary be the program.
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	hosttest.VerifyTestMain(m)
 }
 
 // execute runs the command line and returns what it printed.

@@ -17,6 +17,7 @@ import (
 	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/device/ascend"
 	"github.com/gohixl/hixl/device/ascend/ascendsim"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
 // builds are the directories of the libraries that were built, by what was left out.
@@ -46,7 +47,7 @@ func TestMain(m *testing.M) {
 		touch(lib)
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	hosttest.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		for _, dir := range builds.dirs {
 			_ = os.RemoveAll(dir)
 		}

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/device/devicetest"
 	"github.com/gohixl/hixl/device/host"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { hosttest.VerifyTestMain(m) }
 
 func newDriver(t *testing.T) *host.Driver {
 	d := host.NewDriver()

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/device/devicetest"
 	"github.com/gohixl/hixl/device/host"
 	"github.com/gohixl/hixl/device/staged"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { hosttest.VerifyTestMain(m) }
 
 // far is a host driver whose memory cannot be mapped, and whose copies can be held
 // up and made to fail.

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/gohixl/hixl/internal/hosttest"
 	"github.com/gohixl/hixl/internal/mono"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { hosttest.VerifyTestMain(m) }
 
 // The function runs at the start, at the times that it names, and when it is kicked.
 func TestLoop(t *testing.T) {

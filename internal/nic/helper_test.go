@@ -3,12 +3,11 @@ package nic_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/gohixl/hixl/device"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { hosttest.VerifyTestMain(m) }
 
 type doneChan chan error
 

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
+
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { hosttest.VerifyTestMain(m) }
 
 // A watch ends when nothing moves, and not before.
 func TestWatch(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
 // victimEnv makes this test binary be a process that is going to be killed.
@@ -15,5 +15,5 @@ func TestMain(m *testing.M) {
 		victim()
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m)
+	hosttest.VerifyTestMain(m)
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/gohixl/hixl/cq"
+	"github.com/gohixl/hixl/internal/hosttest"
 	"github.com/gohixl/hixl/internal/nic"
 	"github.com/gohixl/hixl/transport/sim"
 )
@@ -20,7 +20,7 @@ var (
 	seedFlag    = flag.Uint64("seed", 0, "run only this world of TestHostile")
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { hosttest.VerifyTestMain(m) }
 
 // perWorld is how many packets a NIC gets before the next one takes its place.
 const perWorld = 5000
