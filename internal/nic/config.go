@@ -72,7 +72,7 @@ const (
 )
 
 // tries is how often each mode looks.
-var tries = [...]int{Balanced: 40, LowLatency: 400, LowCPU: 0}
+var tries = [...]int{Balanced: 64, LowLatency: 640, LowCPU: 0}
 
 // Config describes a NIC.
 type Config struct {

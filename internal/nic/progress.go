@@ -88,17 +88,25 @@ func (n *NIC) look(try int) bool {
 	if try >= tries[n.cfg.Progress] {
 		return false
 	}
-	if try%switchEach == 0 || runtime.GOMAXPROCS(0) == 1 {
+	if try%switchEach == 0 {
 		runtime.Gosched()
 	}
-	n.yield()
+	if try%yieldEach == 0 {
+		n.yield()
+	}
 	return true
 }
 
-// switchEach is how many tries pass between two switches to other goroutines. The
-// runtime has other processors for those, if it has any, and each switch makes it
-// wake one to look for work, in the way of whoever else could use it.
-const switchEach = 8
+// switchEach is how many tries pass between two switches to other goroutines, and
+// yieldEach between two to other threads. The first try makes both, since nothing
+// can have come yet. A switch costs as much as a look, so each between two looks
+// would have packets wait. The runtime has other processors for goroutines, if it has
+// any, and each switch makes it wake one to look for work, in the way of whoever else
+// could use it.
+const (
+	switchEach = 16
+	yieldEach  = 4
+)
 
 // A yield to another thread that computes lasts for its whole time slice, and no
 // goroutine can use the processor that it gives away. After one that took longer

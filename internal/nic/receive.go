@@ -30,6 +30,7 @@ type receiver struct {
 	nic    *NIC             // set once
 	index  int              // set once
 	reader transport.Reader // set once
+	lone   bool             // asking for one message costs less than for a batch; set once
 	timers timers
 	spare  senderPool
 	total  rxTotal
@@ -43,6 +44,8 @@ type receiver struct {
 	closed  bool
 	pkt     roce.Packet
 	send    *sender
+	narrow  bool // the last look found nothing, so the next asks for one message
+	full    bool // the last batch had all that was asked for
 	touched []*Queue
 	sorted  []*Queue // scratch
 	batch   uint64   // number of the batch, not that of another receiver's
@@ -60,6 +63,7 @@ type receiver struct {
 func newReceiver(n *NIC, index int, reader transport.Reader) *receiver {
 	return &receiver{
 		nic: n, index: index, reader: reader, batch: uint64(index), resume: make(chan struct{}, 1), send: newSender(n),
+		lone: !n.conn.Caps().Lends,
 	}
 }
 
@@ -94,7 +98,12 @@ func (r *receiver) poll(clock func() mono.Time) (int, error) {
 	if r.slots == nil {
 		r.makeSlots()
 	}
-	got, err := r.reader.ReadBatch(r.slots, false)
+	slots := r.slots
+	if r.narrow {
+		slots = slots[:1]
+	}
+	got, err := r.reader.ReadBatch(slots, false)
+	r.narrow, r.full = got == 0 && r.lone, got == len(slots)
 	if got == 0 {
 		return 0, err
 	}
@@ -281,7 +290,7 @@ func (r *receiver) drainSocket() error {
 		switch {
 		case err != nil:
 			return err
-		case n == len(r.slots):
+		case r.full:
 		case r.bytes > bulk:
 			return nil // what comes next is worth waiting for: batches pay
 		case n > 0:

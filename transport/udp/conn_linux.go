@@ -75,7 +75,7 @@ func (c *Conn) openSockets(addr netip.Addr, cfg Config) error {
 		return err
 	}
 	setup := func(fd int) error {
-		if err := setOpts(fd, sendOpts(v6)); err != nil {
+		if err := setOpts(fd, append(sendOpts(v6), usual(v6))); err != nil {
 			return err
 		}
 		if err := dropAll(fd); err != nil {

@@ -40,11 +40,14 @@ func openSocket(addr netip.AddrPort, setup func(fd int) error) (*descriptor, err
 // control calls f with the descriptor, which stays open meanwhile.
 func (d *descriptor) control(f func(fd uintptr)) error {
 	d.mu.RLock()
-	defer d.mu.RUnlock()
-	if d.fd < 0 {
+	fd := d.fd
+	if fd >= 0 {
+		f(uintptr(fd))
+	}
+	d.mu.RUnlock()
+	if fd < 0 {
 		return net.ErrClosed
 	}
-	f(uintptr(d.fd))
 	return nil
 }
 

@@ -41,6 +41,10 @@ func setOpts(fd int, opts []option) error {
 
 type option struct{ level, name, value int }
 
+// usualTOS is the traffic class of nearly all packets, ECT(0), which the sockets have.
+// Any other costs a control message.
+const usualTOS = 2
+
 // sendOpts give don't-fragment and, on IPv4, identification 0 (§1.5).
 func sendOpts(v6 bool) []option {
 	if v6 {
@@ -50,6 +54,14 @@ func sendOpts(v6 bool) []option {
 		}
 	}
 	return []option{{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO}}
+}
+
+// usual gives usualTOS.
+func usual(v6 bool) option {
+	if v6 {
+		return option{unix.IPPROTO_IPV6, unix.IPV6_TCLASS, usualTOS}
+	}
+	return option{unix.IPPROTO_IP, unix.IP_TOS, usualTOS}
 }
 
 // recvOpts show the traffic class and take IPv6 packets without UDP checksum,

@@ -138,7 +138,7 @@ func (s *sender) fill(i int, t *transport.Tx) {
 	if t.IsTrain() {
 		ctl = appendControl(ctl, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 2, uint32(t.Seg))
 	}
-	if t.TOS != 0 {
+	if t.TOS != usualTOS {
 		if v6 {
 			ctl = appendControl(ctl, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, 4, uint32(t.TOS))
 		} else {
