@@ -23,8 +23,9 @@ type arena struct {
 }
 
 type arenaKey struct {
-	region int
-	faults Faults
+	region     int
+	faults     Faults
+	lowLatency bool
 }
 
 // side is one side of a ratio: an operation of ours or a baseline.
@@ -36,6 +37,7 @@ type side struct {
 	list             int // messages posted at once; 0: a quarter of depth
 	region           int // 0: DefaultRegion
 	faults           Faults
+	lowLatency       bool
 }
 
 func newArena(cfg Config) *arena {
@@ -44,12 +46,12 @@ func newArena(cfg Config) *arena {
 
 // session returns the session of a side, and the context that ends with it.
 func (a *arena) session(ctx context.Context, s *side) (*session, context.Context, error) {
-	key := arenaKey{cmp.Or(s.region, DefaultRegion), s.faults}
+	key := arenaKey{cmp.Or(s.region, DefaultRegion), s.faults, s.lowLatency}
 	if got := a.sessions[key]; got != nil {
 		return got, ctx, nil
 	}
 	cfg := a.cfg
-	cfg.Region, cfg.Faults = key.region, key.faults
+	cfg.Region, cfg.Faults, cfg.LowLatency = key.region, key.faults, key.lowLatency
 	cfg.Local, cfg.PeerLocal = a.next, a.next.Next()
 	a.next = cfg.PeerLocal.Next()
 	got, running, err := startSession(ctx, cfg)

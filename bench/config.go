@@ -112,6 +112,9 @@ type Config struct {
 	Transport string
 	// NoTrains has both NICs send every packet on its own.
 	NoTrains bool
+	// LowLatency has whoever waits, on both sides, look longer before it parks: the
+	// NICs' Progress is hixl.LowLatency instead of hixl.Balanced.
+	LowLatency bool
 	// PeerStart calls start, which starts the peer process, where the peer is to
 	// live; nil: here.
 	PeerStart func(start func() error) error

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -40,15 +41,24 @@ func (r *GoalsReport) WriteTable(w io.Writer) error {
 	return err
 }
 
-// baselines says how those that were measured were set up.
+// baselines says how those that were measured were set up, and how we were where it
+// differs.
 func (r *GoalsReport) baselines() (s string) {
+	if r.latencies() {
+		s = "latencies of ours: hixl.Config.Progress is LowLatency at both ends.\n"
+	}
 	if r.TCP != "" {
-		s = "tcp: " + r.TCP + "; one way is half of a message and an 8-byte answer.\n"
+		s += "tcp: " + r.TCP + "; one way is half of a message and an 8-byte answer.\n"
 	}
 	if r.ForeignTCP != "" {
 		s += "ucx: " + ucxPut.about + "; TCP congestion control " + r.ForeignTCP + ".\n"
 	}
 	return s
+}
+
+// latencies reports whether a latency of ours was measured.
+func (r *GoalsReport) latencies() bool {
+	return slices.ContainsFunc(r.Goals, func(g GoalResult) bool { return g.SideUnit == byLatency.unit })
 }
 
 // WriteMarkdown writes the goals as a table for a document.

@@ -22,14 +22,18 @@ func (o Opener) ServePeer(ctx context.Context, in io.Reader, out io.Writer, loca
 
 // nicOptions are how an endpoint opens its NIC.
 type nicOptions struct {
-	carrier  Opener
-	faults   Faults
-	seed     uint64 // of the faults
-	noTrains bool
+	carrier    Opener
+	faults     Faults
+	seed       uint64 // of the faults
+	noTrains   bool
+	lowLatency bool
 }
 
 func (o *nicOptions) open(addr netip.Addr) (*hixl.NIC, error) {
 	cfg := hixl.Config{Address: addr, MaxQPs: maxOpenQPs, NoTrains: o.noTrains, WrapTransport: o.faults.wrapper(o.seed)}
+	if o.lowLatency {
+		cfg.Progress = hixl.LowLatency
+	}
 	if o.carrier == nil {
 		return hixl.OpenNIC(cfg)
 	}

@@ -33,6 +33,9 @@ func (r *Report) heading(b *strings.Builder) {
 			}
 			return strconv.Itoa(m)
 		}), c.Rounds, c.Duration, c.Seed)
+	if c.LowLatency {
+		b.WriteString("progress: low latency on both sides\n")
+	}
 	if c.Memory != "" {
 		fmt.Fprintf(b, "memory: %s -> %s\n", c.Memory, c.PeerMemory)
 	}

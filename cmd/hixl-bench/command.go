@@ -104,6 +104,7 @@ func (o *options) flags(c *cobra.Command) {
 	o.carrier.flags(f)
 	o.carrier.netFlags(f)
 	f.BoolVar(&o.cfg.NoTrains, "no-trains", false, "send every packet on its own, on both sides")
+	f.BoolVar(&o.cfg.LowLatency, "low-latency", false, "whoever waits looks for some 100 us before it parks, on both sides: Config.Progress is LowLatency")
 	f.BoolVar(&o.cfg.InProcess, "in-process", false, "run the peer in this process")
 	pinFlag(f, &o.cfg)
 	f.StringVar(&o.cfg.Peer, "peer", "", "host or host:port where hixl-bench --serve runs")
@@ -234,7 +235,7 @@ func (o *options) print(out io.Writer, rep *bench.Report) error {
 // which is not for --serve to choose.
 var requesterFlags = []string{
 	"op", "size", "qps", "depth", "mtu", "region", "duration", "rounds", "baseline", "json", "csv", "seed",
-	"loss", "reorder", "duplicate", "corrupt", "in-process", "pin", "peer", "netns", "link-mtu", "no-trains", "memory", "cpuprofile",
+	"loss", "reorder", "duplicate", "corrupt", "in-process", "pin", "peer", "netns", "link-mtu", "no-trains", "low-latency", "memory", "cpuprofile",
 }
 
 // serveRemote is --serve.
