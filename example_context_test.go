@@ -132,7 +132,10 @@ func ExamplePeer_CompareSwap() {
 // Many small writes are gathered; Flush tells that they are all there.
 func ExamplePeer_Push() {
 	ctx := context.Background()
-	server, worker := openAt(serverAddr), openAt(workerAddr)
+	server, worker := openAt(serverAddr), must(hixl.Open(hixl.Config{
+		Address: netip.MustParseAddr(workerAddr),
+		Peers:   hixl.PeerConfig{Coalesce: hixl.CoalesceConfig{Delay: time.Second}}, // there is no hurry
+	}))
 	defer server.Close()
 	defer worker.Close()
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gohixl/hixl"
 	"github.com/gohixl/hixl/cq"
+	"github.com/gohixl/hixl/internal/nic"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/transport"
@@ -123,7 +124,8 @@ func TestOperations(t *testing.T) {
 	require.Equal(t, uint64(5), a.qp.Stats().Requests)
 	require.True(t, bytes.Equal(a.mem.Bytes()[:5000], fresh.Bytes()))
 	require.NoError(t, fresh.Deregister(context.Background()))
-	require.Zero(t, ptr(a.nic.Stats()).Dropped())
+	s := a.nic.Stats()
+	require.Zero(t, s.Dropped()-s.Drops[nic.DropState], "%v: a late answer may find a queue pair reset", s.Drops)
 }
 
 func ptr[T any](v T) *T { return &v }

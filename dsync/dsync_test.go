@@ -49,7 +49,7 @@ func pair(t *testing.T, net string) (mem *hixl.Region, there, self *hixl.RemoteR
 
 func TestLock(t *testing.T) {
 	ctx := soon(t)
-	mem, there, self := pair(t, "127.88.60")
+	mem, there, self := pair(t, "127.88.70")
 	require.NoError(t, dsync.InitLock(mem, 64, time.Minute))
 	a, err := dsync.OpenLock(ctx, there, 64)
 	require.NoError(t, err)

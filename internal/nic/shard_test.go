@@ -39,7 +39,7 @@ func (u unsteered) Shards() []transport.Reader {
 // they do not, nothing is wrong but slower.
 func TestShards(t *testing.T) {
 	t.Run("steered", func(t *testing.T) {
-		f := nictest.Over(t, openSharded(t, "127.88.40.1"), openSharded(t, "127.88.40.2"))
+		f := nictest.Over(t, openSharded(t, "127.88.11.1"), openSharded(t, "127.88.11.2"))
 		manyPairs(t, f)
 		for _, n := range f.NICs {
 			s := n.Stats()
@@ -55,10 +55,10 @@ func TestShards(t *testing.T) {
 		}
 	})
 	t.Run("unsteered", func(t *testing.T) {
-		manyPairs(t, nictest.Over(t, unsteered{openUDP(t, "127.88.40.3")}, unsteered{openUDP(t, "127.88.40.4")}))
+		manyPairs(t, nictest.Over(t, unsteered{openUDP(t, "127.88.11.3")}, unsteered{openUDP(t, "127.88.11.4")}))
 	})
 	t.Run("operations", func(t *testing.T) {
-		f := nictest.Over(t, openSharded(t, "127.88.40.5"), openSharded(t, "127.88.40.6"))
+		f := nictest.Over(t, openSharded(t, "127.88.11.5"), openSharded(t, "127.88.11.6"))
 		for _, n := range f.NICs {
 			n.Start()
 		}
@@ -100,7 +100,7 @@ func manyPairs(t *testing.T, f *nictest.Fabric) {
 
 // Who waits on a completion queue receives for its queue pairs, not for others.
 func TestDriverKeepsToItsShards(t *testing.T) {
-	f := nictest.Over(t, openSharded(t, "127.88.40.7"), openSharded(t, "127.88.40.8"))
+	f := nictest.Over(t, openSharded(t, "127.88.11.7"), openSharded(t, "127.88.11.8"))
 	ends := map[int]*nictest.End{} // by shard
 	for len(ends) < 2 {
 		a, b := f.Pair(0, 1, nictest.PairConfig{})
