@@ -82,6 +82,9 @@ func TestServiceOfStartedNIC(t *testing.T) {
 	at := n.Now().Add(20 * time.Millisecond)
 	a.at.Store(int64(at))
 	n.Wake() // the deadline has changed
-	<-a.runs
-	require.GreaterOrEqual(t, <-a.runs, at)
+	early := 0
+	for now := <-a.runs; now < at; now = <-a.runs {
+		early++
+	}
+	require.LessOrEqual(t, early, 1, "woken once, unless that was late already")
 }
