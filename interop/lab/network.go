@@ -35,6 +35,7 @@ func prepareNamespace() error {
 	}
 	for knob, value := range map[string]string{
 		"net/unix/max_dgram_qlen":          fmt.Sprint(framesQueued),
+		"net/ipv6/conf/all/disable_ipv6":   "0",
 		"net/ipv6/conf/all/accept_dad":     "0",
 		"net/ipv6/conf/default/accept_dad": "0",
 	} {
