@@ -37,6 +37,11 @@ type Config struct {
 	MaxQPs, MaxRegions int
 	// Events is how many asynchronous events wait, default 256.
 	Events int
+	// PathWindow is what all reliable connections to one address may have unanswered
+	// together, in bytes; 64 KiB or more, default 2 MiB. Those that may send no more
+	// take turns. It is never more than a quarter of the socket's receive buffer, since
+	// the peer's is taken to be like ours. Over long distances more is of use.
+	PathWindow int
 	// NoECN leaves packets unmarked instead of ECN-capable. NoTrains sends every
 	// packet on its own. NoICRCCheck takes packets whatever their ICRC says: for
 	// laboratories that rewrite packets, since nothing else checks every byte.

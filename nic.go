@@ -46,7 +46,7 @@ func OpenNIC(cfg Config) (*NIC, error) {
 	}
 	n, err := nic.Open(nic.Config{
 		Conn: conn, Clock: cfg.Clock, MTU: mtu, MaxQPs: cfg.MaxQPs, MaxRegions: cfg.regions(), Events: cfg.Events,
-		NoECN: cfg.NoECN, NoTrains: cfg.NoTrains, NoICRCCheck: cfg.NoICRCCheck, Progress: cfg.Progress, Logger: cfg.Logger,
+		PathWindow: cfg.PathWindow, NoECN: cfg.NoECN, NoTrains: cfg.NoTrains, NoICRCCheck: cfg.NoICRCCheck, Progress: cfg.Progress, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())

@@ -119,6 +119,15 @@ func (q *QP) Expire(now mono.Time) {
 	}
 }
 
+// InFlight returns what is unanswered of a reliable connection, see rc.RC.InFlight.
+// Locked.
+func (q *QP) InFlight() uint64 {
+	if q.rc == nil {
+		return 0
+	}
+	return q.rc.InFlight()
+}
+
 // Deadline returns when Expire wants to be called; 0 is never. Locked.
 func (q *QP) Deadline() mono.Time {
 	if q.rc == nil {

@@ -115,12 +115,16 @@ func (q *QP) qkey() uint32 {
 
 // startSend lets the engine send (RTR→RTS).
 func (q *QP) startSend(t *Tuning) {
+	window := t.WindowBytes
+	if most := q.cfg.MaxWindow; most > 0 {
+		window = min(orDefault(window, rc.DefaultWindowBytes), most)
+	}
 	a := &q.attr
 	switch e := q.engine.(type) {
 	case *rc.RC:
 		e.StartSend(rc.SendConfig{
 			FirstPSN: a.SendPSN, MaxRead: int(a.MaxRead), Timeout: a.Timeout, RetryCount: a.RetryCount, RNRRetry: a.RNRRetry,
-			FixedTimeout: t.FixedTimeout, WindowBytes: t.WindowBytes, WindowPSNs: t.WindowPSNs, AckEvery: t.AckEvery,
+			FixedTimeout: t.FixedTimeout, WindowBytes: window, WindowPSNs: t.WindowPSNs, AckEvery: t.AckEvery,
 		})
 	case ucEngine:
 		e.StartSend(a.SendPSN)

@@ -52,6 +52,8 @@ type Config struct {
 	SignalAll bool
 	// MaxMTU is the largest path MTU of the link, default 4096.
 	MaxMTU roce.PathMTU
+	// MaxWindow bounds the window of a reliable connection in bytes; 0 does not.
+	MaxWindow int
 	// MaxPending bounds the peer's packets whose bytes are on their way into
 	// memory; 0 means the default of package roce/rc.
 	MaxPending int

@@ -114,6 +114,10 @@ type Caps struct {
 	// RxBuf is how many bytes Rx.Buf must hold for the largest packet or train
 	// that can arrive. What does not fit is dropped and counted.
 	RxBuf int
+	// RxHolds is how many bytes the buffer holds that keeps what has arrived until
+	// it is read, as the system counts them, which is up to twice what packets of
+	// the path MTU carry and ten times what small ones do; 0 is not known.
+	RxHolds int
 	// Trains are the limits for sending trains, zero when it is not possible.
 	Trains Trains
 }

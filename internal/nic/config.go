@@ -88,6 +88,10 @@ type Config struct {
 	MaxQPs, MaxRegions int
 	// Events is how many asynchronous events wait, default [DefaultEvents].
 	Events int
+	// PathWindow is what the reliable connections to one destination may have
+	// unanswered together, in bytes, 64 KiB or more, default [DefaultPathWindow]. Of
+	// the transport's receive buffer, where its size is known, a quarter is used.
+	PathWindow int
 	// NoECN leaves packets unmarked; otherwise those whose traffic class has no
 	// ECN bits leave as ECN-capable, ECT(0) (§7.2).
 	NoECN bool
@@ -123,6 +127,12 @@ func (c *Config) fill() error {
 	}
 	if c.Events < 1 {
 		return &ConfigError{"Events", c.Events, "1 or more"}
+	}
+	if c.PathWindow == 0 {
+		c.PathWindow = DefaultPathWindow
+	}
+	if c.PathWindow < minPath {
+		return &ConfigError{"PathWindow", c.PathWindow, "65536 or more"}
 	}
 	if int(c.Progress) >= len(tries) {
 		return &ConfigError{"Progress", c.Progress, "Balanced, LowLatency or LowCPU"}

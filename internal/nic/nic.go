@@ -17,20 +17,22 @@ import (
 // NIC is a software RDMA NIC on one address. Make one with [Open].
 type NIC struct {
 	// Set once.
-	cfg      Config
-	conn     transport.Conn
-	local    netip.Addr
-	clock    func() mono.Time
-	log      *slog.Logger
-	table    *mr.Table
-	qps      *qpnTable
-	events   *qp.EventQueue
-	rx       []*receiver   // a power of two of them
-	fewPorts bool          // the transport has only some source ports
-	wake     chan struct{} // capacity 1: the service goroutine has work
-	quit     chan struct{} // closed by Close
+	cfg       Config
+	conn      transport.Conn
+	local     netip.Addr
+	clock     func() mono.Time
+	log       *slog.Logger
+	table     *mr.Table
+	qps       *qpnTable
+	events    *qp.EventQueue
+	rx        []*receiver   // a power of two of them
+	pathLimit int64         // of each path
+	fewPorts  bool          // the transport has only some source ports
+	wake      chan struct{} // capacity 1: the service goroutine has work
+	quit      chan struct{} // closed by Close
 
 	counters counters
+	paths    paths
 	late     lateTable
 	spare    heldPool
 	attached atomic.Pointer[attachment]
@@ -74,6 +76,7 @@ func Open(cfg Config) (*NIC, error) {
 	}
 	n.noTrains.Store(cfg.NoTrains)
 	n.fewPorts = fewPorts(cfg.Conn)
+	n.pathLimit = pathLimit(cfg.PathWindow, cfg.Conn.Caps().RxHolds)
 	parts := []transport.Reader{cfg.Conn}
 	if c, ok := cfg.Conn.(transport.Sharded); ok {
 		parts = c.Shards()
@@ -124,6 +127,7 @@ func (n *NIC) CreateQP(cfg qp.Config) (*Queue, error) {
 		return nil, err
 	}
 	cfg.QPN, cfg.Local, cfg.MaxMTU, cfg.MaxPending, cfg.Events = qpn, n.local, n.cfg.MTU, maxPlacing, n.events
+	cfg.MaxWindow = int(n.pathLimit)
 	pair, err := qp.New(cfg)
 	if err != nil {
 		n.qps.cancel(qpn)
@@ -150,6 +154,13 @@ func (n *NIC) retire(q *Queue) {
 		q.QP.Close()
 	}
 	q.rx.timers.drop(q)
+	q.Lock()
+	p := q.path
+	q.leavePath()
+	q.Unlock()
+	if p != nil && p.ready() {
+		n.turns(p)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	addRC(&n.past, stats)
@@ -177,6 +188,15 @@ func (n *NIC) flush(now mono.Time, q *Queue) {
 	s := q.rx.spare.borrow(n)
 	s.flush(now, q)
 	q.rx.spare.giveBack(s)
+}
+
+// turns lets queue pairs that wait for a path send.
+func (n *NIC) turns(p *path) {
+	q := p.pop()
+	if q == nil || n.closing.Load() {
+		return
+	}
+	n.flush(n.clock(), q) // and those behind it
 }
 
 // later leaves queue pairs to the service goroutine, if there is one.

@@ -23,6 +23,8 @@ type Queue struct {
 	// Guarded by the queue pair's lock.
 	touched uint64 // the receive batch in which it was last touched
 	drains  uint64 // number of the newest drain
+	path    *path  // nil for datagrams, and before it is connected
+	flight  int64  // its part of the path's
 	held    held
 	route   *route
 	last    *route // of the last datagram, to lastTo
@@ -31,6 +33,10 @@ type Queue struct {
 	slow    device.Congester // late memory last written to, when it can fall behind
 	waiters int              // on idle
 	idle    sync.Cond
+
+	// Guarded by the path's lock.
+	inPath     bool // waits for its turn
+	nextInPath *Queue
 
 	warned atomic.Bool // of datagrams that can never be sent
 
@@ -69,6 +75,7 @@ func (q *Queue) currentRoute() *route {
 	v := q.View()
 	if q.route == nil || q.route.view != v {
 		q.route = q.nic.newRoute(q.qpn, v)
+		q.follow(v)
 	}
 	return q.route
 }

@@ -112,8 +112,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	part[rng.IntN(len(part))] = 0.3 * rng.Float64()
 	hosts := 2 + rng.IntN(3)
+	window := []int{0, 64 << 10}[seed/2%2]
 	w.fabric = nictest.New(t, nictest.Config{
 		Hosts: hosts, IPv6: rng.IntN(4) == 0,
+		Tune: func(_ int, c *nic.Config) { c.PathWindow = window },
 		Net: sim.Config{Seed: seed, Trains: rng.IntN(2) * 16, Link: sim.Link{
 			Delay: time.Duration(1+rng.IntN(100)) * time.Microsecond, Jitter: time.Duration(rng.IntN(50)) * time.Microsecond,
 			Loss: part[0], Duplicate: part[1], Reorder: part[2], Corrupt: part[3],

@@ -1,6 +1,8 @@
 package nic
 
 import (
+	"slices"
+
 	"github.com/gohixl/hixl/device"
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
@@ -26,6 +28,7 @@ type sender struct {
 	free  func() // of the stage's memory
 
 	todo    []*Queue  // to be drained
+	paths   []*path   // on which others may be able to send now
 	jobs    []job     // drained, their packets in the stage
 	records []record  // of the drain being built
 	fetches []fetched // of all jobs
@@ -84,21 +87,20 @@ func newSender(n *NIC) *sender {
 // somebody else does it.
 func (s *sender) flush(now mono.Time, qs ...*Queue) {
 	s.todo = append(s.todo, qs...)
-	for round := 1; len(s.todo) > 0; round++ {
-		if s.patience > 0 && round > s.patience && s.nic.later(s.todo) {
-			clear(s.todo)
-			s.todo = s.todo[:0]
+	for round := 1; len(s.todo) > 0 || len(s.paths) > 0; round++ {
+		if s.patience > 0 && round > s.patience && s.handOver() {
 			return
 		}
 		taken := 0
 		s.stage.trains = s.nic.trains()
 		for taken < len(s.todo) && s.stage.room() >= batchBytes {
-			s.take(now, s.todo[taken])
+			s.take(now, s.todo[taken], false)
 			taken++
 		}
 		rest := copy(s.todo, s.todo[taken:])
 		clear(s.todo[rest:])
 		s.todo = s.todo[:rest]
+		s.turns(now)
 		if s.stage.packets > 0 {
 			s.write()
 		}
@@ -106,21 +108,68 @@ func (s *sender) flush(now mono.Time, qs ...*Queue) {
 	}
 }
 
-// take drains one queue pair into the stage.
-func (s *sender) take(now mono.Time, q *Queue) {
+// handOver leaves what there is to do to the service goroutine, if there is one.
+func (s *sender) handOver() bool {
+	for _, p := range s.paths {
+		if q := p.pop(); q != nil {
+			s.todo = append(s.todo, q)
+		}
+	}
+	clear(s.paths)
+	s.paths = s.paths[:0]
+	if !s.nic.later(s.todo) {
+		return false
+	}
+	clear(s.todo)
+	s.todo = s.todo[:0]
+	return true
+}
+
+// turns lets the queue pairs send that wait for a path with room. Paths stay noted
+// while the stage has none.
+func (s *sender) turns(now mono.Time) {
+	left := s.paths[:0]
+	for _, p := range s.paths {
+		for p.ready() && s.stage.room() >= batchBytes {
+			if q := p.pop(); q != nil {
+				s.take(now, q, true)
+			}
+		}
+		if p.ready() {
+			left = append(left, p)
+		}
+	}
+	clear(s.paths[len(left):])
+	s.paths = left
+}
+
+// crowded notes a path that others wait for.
+func (s *sender) crowded(p *path) {
+	if p.waiting.Load() > 0 && !slices.Contains(s.paths, p) {
+		s.paths = append(s.paths, p)
+	}
+}
+
+// take drains one queue pair into the stage. On a path that others wait for it has
+// requests only in its turn.
+func (s *sender) take(now mono.Time, q *Queue, turn bool) {
 	q.Lock()
 	if !q.BeginDrain() {
 		q.Unlock()
 		return
 	}
 	j := job{q: q, gen: q.Gen(), fetches: len(s.fetches)}
+	old := q.path
 	r := q.currentRoute()
+	if old != nil && old != q.path {
+		s.crowded(old) // it has room now
+	}
 	before := s.stage.packets
 	full := s.release(now, q)
 	s.batch.Reset()
 	if q.held.room() && !full {
 		q.drains++
-		j.more = q.Drain(now, s.batch, q.drains)
+		j.more = s.drain(now, q, turn)
 		s.lay(q, r)
 	} else {
 		q.Collect(q.drains, false)
@@ -136,6 +185,23 @@ func (s *sender) take(now mono.Time, q *Queue) {
 	s.fill(&j)
 	s.loan.end()
 	s.jobs = append(s.jobs, j)
+}
+
+// drain asks the engine for packets, requests as far as the path has room. Locked.
+func (s *sender) drain(now mono.Time, q *Queue, turn bool) (more bool) {
+	p := q.path
+	if p == nil {
+		return q.Drain(now, s.batch, q.drains)
+	}
+	q.weigh() // what has been answered since
+	s.batch.Allow(p.allows(turn))
+	more = q.Drain(now, s.batch, q.drains)
+	q.weigh()
+	if s.batch.Short() {
+		p.push(q)
+	}
+	s.crowded(p)
+	return more
 }
 
 // release moves held packets that are complete to the stage, and reports whether

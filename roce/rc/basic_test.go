@@ -255,3 +255,35 @@ func TestAckRequestedInLongMessage(t *testing.T) {
 	require.Len(t, a.sent, 20)
 	require.Equal(t, []int{15, 19}, asked)
 }
+
+// What may be sent is bounded from outside too: the last packet that may leave asks
+// for an ACK, though its message goes on.
+func TestAllowance(t *testing.T) {
+	a, b := newPair(t)
+	fill(a.mem, 1)
+	require.NoError(t, a.rc.Post(a.now, a.req(1, wr.OpWrite, 0, 4000)))
+	allow := func(cost uint64) (short bool) {
+		a.batch.Allow(cost)
+		require.False(t, a.rc.Drain(a.now, a.batch))
+		for i := range a.batch.Len() {
+			a.send(a.batch.At(i))
+		}
+		short = a.batch.Short()
+		a.batch.Reset()
+		return short
+	}
+	const packet = 1024 + wr.PacketCost
+	require.True(t, allow(0))
+	a.want()
+	require.True(t, allow(packet+1)) // the last may exceed it
+	a.want("WRITE_FIRST 0 va+0 len=4000 [1024]", "WRITE_MIDDLE 1 A [1024]")
+	require.EqualValues(t, 2*packet, a.rc.InFlight())
+	a.deliverAll()
+	b.want("ACK 1 msn=0")
+	a.receive(b.take())
+	require.Zero(t, a.rc.InFlight())
+	require.False(t, allow(1<<20))
+	a.want("WRITE_MIDDLE 2 [1024]", "WRITE_LAST 3 A [928]")
+	a.rc.Fail(cq.StatusSuccess)
+	require.Zero(t, a.rc.InFlight())
+}

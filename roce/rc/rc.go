@@ -210,6 +210,11 @@ func (c *RC) Idle() bool {
 	return c.req.q.Len() == 0 && c.req.held == 0 && c.resp.held == 0 && c.resp.outstanding == 0
 }
 
+// InFlight returns what requests weigh that were sent and are unanswered, in the
+// measure of [wr.PacketCost], READs with their answers. What is to be sent again
+// does not count, nor does anything where no timer sees to an answer.
+func (c *RC) InFlight() uint64 { return c.req.inFlight() }
+
 // Quiesce stops (or resumes) starting work requests (SQD); what was begun is
 // finished.
 func (c *RC) Quiesce(on bool) { c.req.quiesced = on }

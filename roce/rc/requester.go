@@ -107,6 +107,20 @@ func (r *requester) acked() uint64 {
 	return w.Cost(r.una-w.First, r.c.common.mtu)
 }
 
+// inFlight is the window cost of what was sent and has not been answered, as far
+// as it will be sent again or answered without anybody's doing.
+func (r *requester) inFlight() uint64 {
+	if r.c.failed || r.timer.full == 0 || r.send == r.una {
+		return 0
+	}
+	sent := r.nextCost
+	if r.cur != r.q.Tail {
+		w := r.q.At(r.cur)
+		sent = w.Cost(r.send-w.First, r.c.common.mtu)
+	}
+	return sent - r.acked()
+}
+
 func (r *requester) quiet() bool { return r.una == r.hi && r.uncommitted == 0 && r.held == 0 }
 
 func (r *requester) hasOutput() bool {

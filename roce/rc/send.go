@@ -33,6 +33,9 @@ func (r *requester) sendOne(now mono.Time, b *wr.Batch) bool {
 	if r.send != r.una && !r.admits(w, i+n) {
 		return false
 	}
+	if !r.probing && !b.Spend(w.Cost(i+n, r.c.common.mtu)-w.Cost(i, r.c.common.mtu)) {
+		return false
+	}
 	if r.send < r.hi {
 		r.c.common.stats.Retransmitted++
 	}
@@ -85,7 +88,7 @@ func (r *requester) emit(now mono.Time, b *wr.Batch, w *wr.WQE, i, n uint64) {
 	off, size := w.Payload(i, c.mtu)
 	last := i+n == uint64(w.NPSN)
 	p.Opcode = w.Op.Packet(i == 0, last)
-	p.AckReq = r.wantsAck(w, i, last)
+	p.AckReq = r.wantsAck(w, i, last) || b.Ending()
 	p.SE = last && w.Flags&wr.Solicited != 0 && (w.Op <= wr.OpSendInv || w.Op == wr.OpWriteImm)
 	p.Imm, p.InvKey = w.Imm, w.InvKey
 	p.RETH = roce.RETH{VA: w.RemoteAddr, RKey: w.RKey, Len: w.Length}

@@ -38,6 +38,10 @@ type Batch struct {
 	limit int
 	bytes int
 	max   int
+
+	bounded bool // allowed counts
+	short   bool
+	allowed uint64
 }
 
 // NewBatch returns a batch of up to packets packets and maxBytes bytes.
@@ -49,6 +53,35 @@ func NewBatch(packets, maxBytes int) *Batch {
 func (b *Batch) Reset() {
 	clear(b.spans)
 	b.outs, b.spans, b.bytes = b.outs[:0], b.spans[:0], 0
+	b.bounded, b.short = false, false
+}
+
+// Allow bounds what the requests of a reliable connection that are added until the
+// next Reset may weigh, in the measure of [PacketCost]; the last may exceed it.
+// Responses, and a packet that only asks for an answer, count for nothing.
+func (b *Batch) Allow(cost uint64) { b.bounded, b.short, b.allowed = true, false, cost }
+
+// Spend takes the weight of a request out of what is allowed. It reports false,
+// and takes nothing, when nothing is left.
+func (b *Batch) Spend(cost uint64) bool {
+	if !b.bounded {
+		return true
+	}
+	if b.allowed == 0 {
+		b.short = true
+		return false
+	}
+	b.allowed -= min(cost, b.allowed)
+	return true
+}
+
+// Short reports whether a request stayed behind because no more was allowed.
+func (b *Batch) Short() bool { return b.short }
+
+// Ending reports whether the next packet may be the last for some time, though not
+// the last of its message: then it had better ask for an acknowledgement.
+func (b *Batch) Ending() bool {
+	return b.bounded && (b.allowed == 0 || len(b.outs)+1 >= b.limit || b.bytes+2*maxPacket > b.max)
 }
 
 // Len returns the number of packets.

@@ -12,16 +12,17 @@ import (
 
 // Conn owns one local address.
 type Conn struct {
-	addr  netip.Addr // set once, as all up to the pools
-	scope uint32     // interface index for link-local IPv6 destinations
-	iface string
-	mtu   int
-	recv  []*shard
-	all   *waiter       // for all shards; nil when there is one
-	lanes []*descriptor // send only, by index of ports
-	ports ports
-	gro   bool
-	limit transport.Trains // what the kernel takes, while gso holds
+	addr    netip.Addr // set once, as all up to the pools
+	scope   uint32     // interface index for link-local IPv6 destinations
+	iface   string
+	mtu     int
+	recv    []*shard
+	all     *waiter       // for all shards; nil when there is one
+	lanes   []*descriptor // send only, by index of ports
+	ports   ports
+	gro     bool
+	rxHolds int
+	limit   transport.Trains // what the kernel takes, while gso holds
 
 	gso     atomic.Bool
 	closed  atomic.Bool
@@ -63,6 +64,7 @@ func Open(addr netip.Addr, cfg Config) (*Conn, error) {
 		c.closeSockets()
 		return nil, openError(addr, err)
 	}
+	c.rxHolds = c.recv[0].sock.getInt(unix.SOL_SOCKET, unix.SO_RCVBUF)
 	if cfg.Trains == TrainsAuto {
 		c.probeTrains(addr)
 	}
@@ -103,7 +105,7 @@ func (c *Conn) LocalAddr() netip.Addr { return c.addr }
 
 // Caps tells what the sockets do now.
 func (c *Conn) Caps() transport.Caps {
-	caps := transport.Caps{KnownID: true, ECN: true, MTU: c.mtu, RxBuf: c.mtu}
+	caps := transport.Caps{KnownID: true, ECN: true, MTU: c.mtu, RxBuf: c.mtu, RxHolds: c.rxHolds}
 	if c.gro {
 		caps.RxBuf = 65535
 	}
