@@ -101,5 +101,5 @@ func addLoopback(t *testing.T, addr netip.Addr) {
 	require.Eventually(t, func() bool {
 		c, err := net.ListenUDP("udp6", net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0)))
 		return err == nil && c.Close() == nil
-	}, 10*time.Second, time.Millisecond)
+	}, 2*time.Minute, time.Millisecond)
 }

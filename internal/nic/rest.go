@@ -35,19 +35,34 @@ func (r *receiver) leave(timer *time.Timer) (unheard bool) {
 	for polls := r.polls.Load(); polls != s.seen; polls = r.polls.Load() {
 		s.seen = polls
 		timer.Reset(s.span)
+		told := true
 		select {
 		case <-timer.C:
-			s.span = min(2*s.span, restMost)
-			unheard = true
-			continue
+			told = r.told()
 		case <-r.resume:
-			s.seen = r.polls.Load()
 		case <-r.nic.quit:
 		}
-		timer.Stop()
-		return false
+		if told {
+			s.seen = r.polls.Load()
+			timer.Stop()
+			return false
+		}
+		s.span = min(2*s.span, restMost)
+		unheard = true
 	}
 	return unheard
+}
+
+// told reports whether the application has told that it looks no more, or the NIC
+// closes: news that came together with the end of a rest.
+func (r *receiver) told() bool {
+	select {
+	case <-r.resume:
+	case <-r.nic.quit:
+	default:
+		return false
+	}
+	return true
 }
 
 // late handles what came while the receive goroutine rested and nobody looked.
