@@ -14,6 +14,9 @@ import (
 func openContext(t testing.TB, addr string, cfg hixl.PeerConfig) *hixl.Context {
 	t.Helper()
 	c := at(addr)
+	if cfg.Connect.Timeout == 0 {
+		cfg.Connect.Timeout = ackTimeout
+	}
 	c.Peers = cfg
 	x, err := hixl.Open(c)
 	require.NoError(t, err)

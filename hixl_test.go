@@ -53,8 +53,14 @@ func newEnd(t *testing.T, cfg hixl.Config, qpc hixl.QPConfig) *end {
 
 func at(addr string) hixl.Config { return hixl.Config{Address: netip.MustParseAddr(addr)} }
 
+// ackTimeout is for connections in real time, in which a machine may stand still: 1 s.
+const ackTimeout = 18
+
 func connect(t *testing.T, a, b *end, o hixl.ConnectOptions) {
 	t.Helper()
+	if o.Timeout == 0 {
+		o.Timeout = ackTimeout
+	}
 	require.NoError(t, a.qp.Connect(b.qp.Address(), o))
 	require.NoError(t, b.qp.Connect(a.qp.Address(), o))
 }

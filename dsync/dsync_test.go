@@ -26,7 +26,10 @@ func soon(t *testing.T) context.Context {
 func pair(t *testing.T, net string) (mem *hixl.Region, there, self *hixl.RemoteRegion) {
 	t.Helper()
 	open := func(addr string) *hixl.Context {
-		c, err := hixl.Open(hixl.Config{Address: netip.MustParseAddr(addr)})
+		c, err := hixl.Open(hixl.Config{
+			Address: netip.MustParseAddr(addr),
+			Peers:   hixl.PeerConfig{Connect: hixl.ConnectOptions{Timeout: 18}}, // 1 s: a machine may stand still
+		})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Close()) })
 		return c

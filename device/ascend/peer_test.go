@@ -50,6 +50,9 @@ func soon(t testing.TB) context.Context {
 func parties(s *sim, net string, cfg hixl.PeerConfig, wrap func(transport.Conn) transport.Conn) (a, b *party) {
 	t := s.t
 	t.Helper()
+	if cfg.Connect.Timeout == 0 {
+		cfg.Connect.Timeout = 18 // 1 s: a machine may stand still
+	}
 	var ends [2]*party
 	for i := range ends {
 		p := &party{t: t, dev: s.open(func(c *ascend.Config) { c.Device = i })}

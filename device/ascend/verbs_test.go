@@ -74,8 +74,8 @@ func newSide(s *sim, n int, addr string, cfg staged.Config, wrap func(transport.
 // join connects two sides.
 func join(t testing.TB, a, b *side) {
 	t.Helper()
-	require.NoError(t, a.qp.Connect(b.qp.Address(), hixl.ConnectOptions{}))
-	require.NoError(t, b.qp.Connect(a.qp.Address(), hixl.ConnectOptions{}))
+	require.NoError(t, a.qp.Connect(b.qp.Address(), hixl.ConnectOptions{Timeout: 18}))
+	require.NoError(t, b.qp.Connect(a.qp.Address(), hixl.ConnectOptions{Timeout: 18}))
 }
 
 // completion takes one.

@@ -26,7 +26,7 @@ func NeedIPv6(t testing.TB) {
 		takeTurn(t, "ipv6")
 		return
 	}
-	if table, _ := os.ReadFile("/proc/net/if_inet6"); strings.Contains(string(table), loopback6) {
+	if table, _ := os.ReadFile("/proc/thread-self/net/if_inet6"); strings.Contains(string(table), loopback6) {
 		t.Fatalf("this host has ::1, and no socket on it: %v", err)
 	}
 	t.Skipf("needs IPv6 on loopback (hixl info says how to get it): %v", err)

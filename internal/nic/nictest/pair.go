@@ -21,7 +21,8 @@ type PairConfig struct {
 	PSN [2]roce.PSN
 	// MaxReads is the READ depth of both sides, default 16; negative is 0.
 	MaxReads int
-	// Timeout is the ACK timeout exponent, default 14 (67 ms).
+	// Timeout is the ACK timeout exponent, default 14 (67 ms), and 18 (1 s) in real
+	// time, in which a machine may stand still.
 	Timeout uint8
 	// Retry and RNRRetry are the retry counts, default 7; negative is 0.
 	Retry, RNRRetry int
@@ -74,6 +75,9 @@ func (c PairConfig) fill(mtu roce.PathMTU) PairConfig {
 // Pair connects host a with host b.
 func (f *Fabric) Pair(a, b int, cfg PairConfig) (*End, *End) {
 	f.tb.Helper()
+	if f.Net == nil {
+		cfg.Timeout = orElse(cfg.Timeout, 18)
+	}
 	cfg = cfg.fill(f.NICs[a].MTU())
 	second := cfg.QP
 	cfg.QP.SRQ = nil
