@@ -141,7 +141,7 @@ func TestOwnNetHasLoopbackAlone(t *testing.T) {
 		require.Equal(t, 3, strings.Count(string(b), "\n"), "two lines of heading and lo: %s", b)
 		return nil
 	}))
-	here, err := os.Readlink("/proc/self/ns/net")
+	here, err := os.Readlink("/proc/thread-self/ns/net")
 	require.NoError(t, err)
 	var there string
 	require.NoError(t, n.inside(func() (err error) {
