@@ -21,6 +21,14 @@ func canIsolate() string {
 	if os.Geteuid() != 0 {
 		return "needs root: it listens on all addresses, so it runs in a network namespace of its own"
 	}
+	tried := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and the namespace with it
+		tried <- unix.Unshare(unix.CLONE_NEWNET)
+	}()
+	if errors.Is(<-tried, unix.EPERM) {
+		return "needs CAP_SYS_ADMIN: it listens on all addresses, so it runs in a network namespace of its own"
+	}
 	return ""
 }
 
