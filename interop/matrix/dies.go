@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/gohixl/hixl"
 	"github.com/gohixl/hixl/interop/lab"
@@ -81,4 +82,39 @@ func (b *Bench) weDie(ctx context.Context, nic *hixl.NIC, vc verbs.Case) (string
 	out, _ := b.Lab.Guests[0].Run(ctx, "verbs "+lab.Host4+" "+vc.String()) // it fails for want of our end
 	cancel()
 	return fmt.Sprint(out.Stdout, out.Stderr, "our end: ", <-served), nil
+}
+
+// rpingDies kills the guest's end of an endless rping. Its kernel then asks to
+// disconnect, so ours must end too, soon and saying why.
+func rpingDies(ctx context.Context, b *Bench, role Role) (string, error) {
+	c := rpings(4, 0)
+	c.Tool.Theirs = Ends{Server: "rping -s -a {self} -S 1000 -v", Client: "rping -c -a {peer} -S 1000 -v"}
+	c.Tool.Ours = Ends{Server: ourLine("rping", "-s -a {self} -S 1000 -V"), Client: ourLine("rping", "-c -a {peer} -S 1000 -V")}
+	serverHost, clientHost := b.hosts(&c, role)
+	server, err := b.start(ctx, &c, serverHost, clientHost, Server)
+	if err != nil {
+		return "", err
+	}
+	defer server.Kill()
+	if err := b.awaitServer(ctx, &c, serverHost, server); err != nil {
+		return "", err
+	}
+	client, err := b.start(ctx, &c, clientHost, serverHost, Client)
+	if err != nil {
+		return "", err
+	}
+	defer client.Kill()
+	ours, guest := server, clientHost.guest
+	if role == Client {
+		ours, guest = client, serverHost.guest
+	}
+	b.atDeath(ctx, func() { _, _ = guest.Run(ctx, "killall -9 rping") }) // it shows if that fails
+	select {
+	case <-ours.Done():
+	case <-time.After(b.patience(endLimit)):
+		out, _ := endNow(ours)
+		return "", wrong("ours does not end: %s", brief(out))
+	}
+	said, err := ours.Wait()
+	return "", (&Tool{Fails: err != nil}).judge("end that lives", said, err, `(?i)disconnect|was ended by the peer`)
 }

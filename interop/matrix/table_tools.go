@@ -139,6 +139,22 @@ func perftestCells() []Cell {
 	}
 	add(false, "send_lat", 4, "-R -c UD", "-n 100", "-s 1000")
 	cells = append(cells, refusals()...)
+	for _, test := range []string{"write_bw", "read_bw", "send_bw", "atomic_bw", "write_lat", "read_lat", "send_lat", "atomic_lat"} {
+		add(false, test, 4, "-D 1")
+	}
+	for _, test := range []string{"write_bw", "send_bw"} {
+		add(false, test, 4, "-I 100", "-s 100", "-n 100")
+		add(false, test, 4, "-t 16 -Q 4", "-s 2001", "-n 100")
+		add(false, test, 4, "-R -T 32", "-s 2001", "-n 100")
+		add(false, test, 4, "-b -D 1", "-s 2001")
+		add(false, test, 4, "-b -a -n 5")
+	}
+	add(false, "read_bw", 4, "-o 4", "-s 2001", "-n 100")
+	add(false, "send_bw", 4, "-r 16 -t 16", "-s 2001", "-n 100")
+	add(false, "send_bw", 4, "-c UD -b -q 2", "-s 1000", "-n 100")
+	add(false, "send_bw", 4, "-c UC -b", "-s 1000", "-n 100")
+	add(false, "atomic_bw", 4, "-q 4", "-n 100")
+	add(false, "atomic_bw", 4, "-b -q 2 -R", "-n 100")
 	for _, h := range harms {
 		for _, test := range []string{"write_bw", "read_bw", "send_bw"} {
 			cells = append(cells, withHarm(perftest(test, 4, enough(h, 100), "-s 16001"), h))
@@ -279,7 +295,8 @@ func cmCells() []Cell {
 	nobody.Tool.Ours.Server += " -p 7999"
 	nobody.Tool.Fails = true
 	nobody.Tool.Says = `(?i)reject\S*,? (error|reason)? ?\S*`
-	return append(cells, nobody)
+	dies := Cell{Name: "rping whose other end is killed", Group: "RDMA CM", Do: rpingDies}
+	return append(cells, nobody, dies)
 }
 
 // Attribute IDs of connection management messages.
