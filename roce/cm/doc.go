@@ -45,6 +45,36 @@
 // the error state. Whatever way a connection ends, its last event is
 // TimewaitExit, which gives the queue pair number back (§5.13).
 //
+// # What crosses, comes twice or comes late
+//
+// All of it is §5.9's; each line has its test.
+//
+//	both ask each other at once       two connections: RDMA CM has no peer-to-peer opening
+//	both disconnect at once           each answers and ends; each application hears of it once
+//	REQ again, nobody has decided     MRA, so that the peer waits; its ids tell that it is the same
+//	REQ again, accepted               nothing: the REP has its own timer
+//	REQ again, connection over        REJ 10 while TIMEWAIT lasts
+//	REQ again, refused before         the application is asked again: a refusal is not remembered
+//	new REQ from the queue pair of    REJ 10 to the new one; the old one ends, by DREQ if it was
+//	  a connection that lives         established, by REJ 10 if not; the peer's next try is taken
+//	REP again, before Confirm         MRA
+//	REP again, established            the RTU was lost: again
+//	REP to a connection that is over  REJ 10, so that the peer need not wait for its timer
+//	  or that has another REP
+//	REP from the queue pair of        REJ 10, and both end
+//	  another connection that lives
+//	REP that names no id of ours      nothing
+//	no RTU, but a packet              Established, by the command of that name
+//	REJ of a REQ that was answered    nothing: it was a late duplicate's
+//	REJ, established                  the end, as by DREQ
+//	DREQ before RTU or Confirm        DREP, the end, and the REP is no more repeated
+//	DREQ for another QPN of ours      nothing
+//	DREQ again, or of a connection    DREP, so that the peer stops asking
+//	  that nobody remembers
+//	DREP nobody asked for             nothing
+//	SIDR_REQ again                    the answer again, for a minute; nothing before there is one
+//	SIDR_REP again                    nothing
+//
 // # Trust
 //
 // What arrives is hostile until proven otherwise. A MAD changes a connection only

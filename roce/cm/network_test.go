@@ -37,6 +37,7 @@ type network struct {
 
 	started, established, stale        int
 	refused, unreachable, disconnected int
+	asks, told, untold                 int // questions for datagram queue pairs
 }
 
 // happening is something that will be done at a time.
@@ -80,6 +81,7 @@ type netHost struct {
 	armed  mono.Time // a wake-up is planned for then
 	inUse  map[roce.QPN]bool
 	qps    map[cm.CommID]*netQP
+	asked  map[cm.CommID]*netHost // questions for datagram queue pairs, and whom
 	sends  []cm.Send
 	events []cm.Event
 }
@@ -94,17 +96,25 @@ type netQP struct {
 	destroyed bool
 }
 
-func newNetwork(t testing.TB, seed uint64, hosts int) *network {
+// four and six are the addresses of host i.
+func four(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i + 1)}) }
+
+func six(i int) netip.Addr {
+	return netip.AddrFrom16([16]byte{0: 0xfd, 14: byte(i >> 8), 15: byte(i + 1)})
+}
+
+func newNetwork(t testing.TB, seed uint64, hosts int, addr func(int) netip.Addr) *network {
 	n := &network{t: t, rnd: random(seed), now: mono.Time(time.Second), byIP: map[netip.Addr]*netHost{}}
 	for i := range hosts {
 		h := &netHost{
-			n: n, addr: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i + 1)}),
-			inUse: map[roce.QPN]bool{}, qps: map[cm.CommID]*netQP{},
+			n: n, addr: addr(i),
+			inUse: map[roce.QPN]bool{}, qps: map[cm.CommID]*netQP{}, asked: map[cm.CommID]*netHost{},
 		}
 		rnd := random(n.rnd.next())
 		a, err := cm.NewAgent(cm.Config{Addr: h.addr, CAGUID: uint64(i + 1), Rand: rnd.next})
 		require.NoError(t, err)
 		require.NoError(t, a.Listen(service))
+		require.NoError(t, a.Listen(udp))
 		h.agent = a
 		n.hosts = append(n.hosts, h)
 		n.byIP[h.addr] = h
@@ -204,6 +214,10 @@ func (h *netHost) connect(to *netHost) {
 // on is the application.
 func (h *netHost) on(e cm.Event) {
 	n := h.n
+	if e.Kind == cm.EventSIDRRequest || h.asked[e.ID] != nil {
+		h.onSIDR(e)
+		return
+	}
 	q := h.qps[e.ID]
 	if e.Kind != cm.EventConnectRequest {
 		require.NotNil(n.t, q, "%v of nothing", e.Kind)
@@ -364,6 +378,8 @@ func (h *netHost) destroy(id cm.CommID) {
 func (n *network) finish() {
 	for _, h := range n.hosts {
 		h.agent.Unlisten(service)
+		h.agent.Unlisten(udp)
+		require.Empty(n.t, h.asked)
 		require.Zero(n.t, h.agent.Usage(), "%v", h.addr)
 		require.Empty(n.t, h.qps)
 		require.Empty(n.t, h.inUse)
@@ -382,8 +398,8 @@ func (n *network) summary() string {
 		sum.Ignored += s.Ignored
 		require.Zero(n.t, s.Unsent+s.Malformed)
 	}
-	return fmt.Sprintf("%d connects in %v: %d established; ends: %d refused (%d stale), %d unreachable, %d disconnected; sent %v, resent %d, duplicates %d, ignored %d",
-		n.started, time.Duration(n.now).Round(time.Second), n.established, n.refused, n.stale, n.unreachable, n.disconnected,
+	return fmt.Sprintf("%d connects in %v: %d established; ends: %d refused (%d stale), %d unreachable, %d disconnected; %d questions, %d unanswered; sent %v, resent %d, duplicates %d, ignored %d",
+		n.started, time.Duration(n.now).Round(time.Second), n.established, n.refused, n.stale, n.unreachable, n.disconnected, n.asks, n.untold,
 		sum.Sent, sum.Resent, sum.Duplicates, sum.Ignored)
 }
 
@@ -393,6 +409,10 @@ func (n *network) connects(count int, within time.Duration) {
 		n.after(n.some(within), func() {
 			from := n.hosts[n.rnd.below(len(n.hosts))]
 			from.connect(n.hosts[n.rnd.below(len(n.hosts))])
+			if n.chance(200) {
+				n.asks++
+				from.resolve(n.hosts[n.rnd.below(len(n.hosts))])
+			}
 		})
 	}
 	n.run()
@@ -400,16 +420,19 @@ func (n *network) connects(count int, within time.Duration) {
 
 // Connections between 64 hosts under loss, duplication, delay and reordering: each
 // ends, with a reason, exactly once on each side; attributes of both ends match;
-// no id, queue pair number or timer is left.
+// questions for datagram queue pairs between them have one answer each, or none, and
+// that is said; no id, queue pair number or timer is left.
 func TestNetwork(t *testing.T) {
 	t.Logf("replay with -cm.seed=%d", *netSeed)
-	n := newNetwork(t, *netSeed, 64)
+	n := newNetwork(t, *netSeed, 64, four)
 	n.loss, n.dup, n.delay = 50, 50, 3*time.Second
 	n.connects(*netConnects, 20*time.Minute)
 	t.Log(n.summary())
 	n.finish()
 	require.Equal(t, *netConnects, n.started)
 	require.Greater(t, n.established, *netConnects*8/10)
+	require.Equal(t, n.asks, n.told+n.untold)
+	require.Greater(t, n.told, *netConnects/10)
 }
 
 // The same where most messages do not arrive, or arrive when nobody wants them,
@@ -418,17 +441,19 @@ func TestBadNetworks(t *testing.T) {
 	for name, c := range map[string]struct {
 		hosts, loss, dup int
 		delay            time.Duration
+		addr             func(int) netip.Addr
 	}{
-		"loss":        {8, 500, 50, 3 * time.Second},
-		"silence":     {8, 1000, 0, time.Second},
-		"late":        {8, 50, 300, 2 * time.Minute},
-		"few hosts":   {2, 200, 200, 10 * time.Second},
-		"itself":      {1, 200, 200, 10 * time.Second},
-		"no problems": {8, 0, 0, time.Millisecond},
+		"loss":        {8, 500, 50, 3 * time.Second, four},
+		"silence":     {8, 1000, 0, time.Second, four},
+		"late":        {8, 50, 300, 2 * time.Minute, four},
+		"few hosts":   {2, 200, 200, 10 * time.Second, four},
+		"itself":      {1, 200, 200, 10 * time.Second, four},
+		"no problems": {8, 0, 0, time.Millisecond, four},
+		"IPv6":        {8, 200, 100, 10 * time.Second, six},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Logf("replay with -cm.seed=%d", *netSeed)
-			n := newNetwork(t, *netSeed, c.hosts)
+			n := newNetwork(t, *netSeed, c.hosts, c.addr)
 			n.loss, n.dup, n.delay = c.loss, c.dup, c.delay
 			n.connects(500, 10*time.Minute)
 			t.Log(n.summary())
@@ -441,7 +466,7 @@ func TestBadNetworks(t *testing.T) {
 func TestNetworkReplays(t *testing.T) {
 	var first string
 	for range 2 {
-		n := newNetwork(t, *netSeed, 8)
+		n := newNetwork(t, *netSeed, 8, four)
 		n.loss, n.dup, n.delay = 200, 200, 10*time.Second
 		n.connects(300, time.Minute)
 		if first == "" {

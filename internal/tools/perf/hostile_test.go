@@ -200,3 +200,17 @@ func FuzzParseLine(f *testing.F) {
 		}
 	})
 }
+
+func FuzzParseStruct(f *testing.F) {
+	d := goodLine()
+	f.Add(d.bytes())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d, err := parseStruct(b)
+		if err != nil {
+			return
+		}
+		again, err := parseStruct(d.bytes())
+		require.NoError(t, err)
+		require.Equal(t, d, again)
+	})
+}

@@ -1,12 +1,8 @@
 package perf
 
 import (
-	"bytes"
 	"context"
-	"net"
-	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,34 +13,15 @@ import (
 	"github.com/gohixl/hixl/internal/tools/toolstest"
 )
 
-// end is what one end of a test printed and returned.
-type end struct {
-	out bytes.Buffer
-	res *Result
-	err error
-}
-
-// both runs a server on 127.94.n.2 and a client on 127.94.n.1.
-func both(t *testing.T, n int, server, client Config) (s, c *end) {
+// both runs both ends of a test.
+func both(t *testing.T, n int, cfg Config) (server, client *toolstest.End[Result]) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*toolstest.Patience)
-	defer cancel()
-	s, c = new(end), new(end)
-	ready := make(chan struct{})
-	server.Local = netip.AddrFrom4([4]byte{127, 94, byte(n), 2})
-	server.Bind, server.Out = server.Local.String(), &s.out
-	server.Ready = func(net.Addr) { close(ready) }
-	var wg sync.WaitGroup
-	wg.Go(func() { s.res, s.err = Run(ctx, server) })
-	select {
-	case <-ready:
-	case <-ctx.Done():
-		t.Fatal(s.err)
-	}
-	client.Local, client.Host, client.Out = netip.AddrFrom4([4]byte{127, 94, byte(n), 1}), server.Local.String(), &c.out
-	c.res, c.err = Run(ctx, client)
-	wg.Wait()
-	return s, c
+	return toolstest.Pair(t, n, toolstest.Patience, func(ctx context.Context, common tools.Common) (*Result, error) {
+		common.NoTrains = cfg.NoTrains
+		cfg := cfg
+		cfg.Common = common
+		return Run(ctx, cfg)
+	})
 }
 
 var (
@@ -116,30 +93,30 @@ func TestLoopback(t *testing.T) {
 		{"atomic_lat -A CMP_AND_SWAP", Config{Test: atomLat, Iters: some, Atomic: CmpSwap}, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, cl := both(t, i+1, c.cfg, c.cfg)
-			require.NoError(t, s.err)
-			require.NoError(t, cl.err)
-			for c.cfg.Duration > 0 && cl.res.Messages == 0 { // the machine stood still meanwhile
+			s, cl := both(t, i+1, c.cfg)
+			require.NoError(t, s.Err)
+			require.NoError(t, cl.Err)
+			for c.cfg.Duration > 0 && cl.Res.Messages == 0 { // the machine stood still meanwhile
 				c.cfg.Duration *= 4
 				require.Less(t, c.cfg.Duration, 2*toolstest.Patience)
-				s, cl = both(t, i+1, c.cfg, c.cfg)
-				require.NoError(t, s.err)
-				require.NoError(t, cl.err)
+				s, cl = both(t, i+1, c.cfg)
+				require.NoError(t, s.Err)
+				require.NoError(t, cl.Err)
 			}
-			require.Equal(t, c.server, s.res.Compared, "server\n"+s.out.String())
-			require.Equal(t, c.client, cl.res.Compared, "client\n"+cl.out.String())
-			require.NotZero(t, cl.res.Messages)
-			require.Contains(t, cl.out.String(), cl.line(t))
+			require.Equal(t, c.server, s.Res.Compared, "server\n"+s.Out.String())
+			require.Equal(t, c.client, cl.Res.Compared, "client\n"+cl.Out.String())
+			require.NotZero(t, cl.Res.Messages)
+			require.NotEmpty(t, lastLine(t, cl.Out.String()))
 		})
 	}
 }
 
-// line returns the last line of the table.
-func (e *end) line(t *testing.T) string {
+// lastLine returns the last line of the table.
+func lastLine(t *testing.T, out string) string {
 	t.Helper()
-	parts := strings.Split(e.out.String(), ruler)
-	require.Greater(t, len(parts), 2, e.out.String())
+	parts := strings.Split(out, ruler)
+	require.Greater(t, len(parts), 2, out)
 	lines := strings.Split(strings.TrimSpace(parts[len(parts)-2]), "\n")
-	require.Greater(t, len(lines), 1, e.out.String())
+	require.Greater(t, len(lines), 1, out)
 	return lines[len(lines)-1]
 }

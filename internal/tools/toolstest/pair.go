@@ -5,7 +5,6 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"sync"
 	"testing"
 	"time"
 
@@ -45,21 +44,22 @@ func Pair[R any](
 	defer cancel()
 	server, client = new(End[R]), new(End[R])
 	at := netip.AddrFrom4([4]byte{127, 94, byte(n), 2})
-	ready := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	ready, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
 		server.Res, server.Err = run(ctx, tools.Common{
 			Local: at, Bind: at.String(), Patience: patience, Out: &server.Out, Ready: func(net.Addr) { close(ready) },
 		})
-	})
+	}()
 	select {
 	case <-ready:
-	case <-ctx.Done():
-		require.NoError(t, ctx.Err(), "the server is not ready")
+	case <-ended:
+		require.NoError(t, server.Err, "the server is not ready")
+		require.Fail(t, "the server has ended without a client")
 	}
 	client.Res, client.Err = run(ctx, tools.Common{
 		Local: netip.AddrFrom4([4]byte{127, 94, byte(n), 1}), Host: at.String(), Patience: patience, Out: &client.Out,
 	})
-	wg.Wait()
+	<-ended
 	return server, client
 }

@@ -27,26 +27,35 @@ type Message struct {
 	Data       []byte
 }
 
+// frames gives the frames of a capture to f, one by one. dir is the folder of the
+// captures.
+func frames(t testing.TB, dir, name string, f func(link layers.LinkType, b []byte)) {
+	t.Helper()
+	file, err := os.Open(filepath.Join(dir, name+".pcap"))
+	require.NoError(t, err)
+	defer file.Close()
+	r, err := pcapgo.NewReader(file)
+	require.NoError(t, err)
+	for {
+		b, _, err := r.ReadPacketData()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err)
+		f(r.LinkType(), b)
+	}
+}
+
 // Exchange returns the messages of the one TCP connection in a capture, in order.
 // The client is who sent the first packet. dir is the folder of the captures.
 func Exchange(t testing.TB, dir, name string) (msgs []Message) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dir, name+".pcap"))
-	require.NoError(t, err)
-	defer f.Close()
-	r, err := pcapgo.NewReader(f)
-	require.NoError(t, err)
 	var client net.IP
-	for {
-		b, _, err := r.ReadPacketData()
-		if errors.Is(err, io.EOF) {
-			return msgs
-		}
-		require.NoError(t, err)
-		p := gopacket.NewPacket(b, r.LinkType(), gopacket.Default)
+	frames(t, dir, name, func(link layers.LinkType, b []byte) {
+		p := gopacket.NewPacket(b, link, gopacket.Default)
 		tcp, ok := p.Layer(layers.LayerTypeTCP).(*layers.TCP)
 		if !ok {
-			continue
+			return
 		}
 		src := net.IP(p.NetworkLayer().NetworkFlow().Src().Raw())
 		if client == nil {
@@ -55,7 +64,28 @@ func Exchange(t testing.TB, dir, name string) (msgs []Message) {
 		if len(tcp.Payload) > 0 {
 			msgs = append(msgs, Message{FromClient: src.Equal(client), Data: bytes.Clone(tcp.Payload)})
 		}
-	}
+	})
+	return msgs
+}
+
+// SendExchange returns what went over the first connection of the connection
+// manager in a capture, a SEND each. The client is who sent the first packet.
+func SendExchange(t testing.TB, dir, name string) (msgs []Message) {
+	t.Helper()
+	var client netip.Addr
+	frames(t, dir, name, func(link layers.LinkType, b []byte) {
+		var frame roce.Frame
+		var p roce.Packet
+		require.NoError(t, roce.DecodeFrame(roce.LinkType(link), b, &frame))
+		require.NoError(t, p.Decode(frame.Payload))
+		if !client.IsValid() {
+			client = frame.Src
+		}
+		if p.Opcode == roce.OpSendOnly {
+			msgs = append(msgs, Message{FromClient: frame.Src == client, Data: bytes.Clone(p.Payload)})
+		}
+	})
+	return msgs
 }
 
 // Recorder is our end of a connection. It keeps each write, since the originals
@@ -138,33 +168,4 @@ func Recorded(msgs []Message, client bool) (out [][]byte) {
 		}
 	}
 	return out
-}
-
-// SendExchange returns what went over the first connection of the connection
-// manager in a capture, a SEND each. The client is who sent the first packet.
-func SendExchange(t testing.TB, dir, name string) (msgs []Message) {
-	t.Helper()
-	f, err := os.Open(filepath.Join(dir, name+".pcap"))
-	require.NoError(t, err)
-	defer f.Close()
-	r, err := pcapgo.NewReader(f)
-	require.NoError(t, err)
-	var client netip.Addr
-	for {
-		b, _, err := r.ReadPacketData()
-		if errors.Is(err, io.EOF) {
-			return msgs
-		}
-		require.NoError(t, err)
-		var frame roce.Frame
-		var p roce.Packet
-		require.NoError(t, roce.DecodeFrame(roce.LinkType(r.LinkType()), b, &frame))
-		require.NoError(t, p.Decode(frame.Payload))
-		if !client.IsValid() {
-			client = frame.Src
-		}
-		if p.Opcode == roce.OpSendOnly {
-			msgs = append(msgs, Message{FromClient: frame.Src == client, Data: bytes.Clone(p.Payload)})
-		}
-	}
 }
