@@ -368,8 +368,8 @@ func TestLostDeviceUnderConnections(t *testing.T) {
 	other, err := a.nic.CreateQP(hixl.QPConfig{PD: a.pd, SendCQ: a.recv, RecvCQ: a.recv, SignalAll: true})
 	require.NoError(t, err)
 	join(t, a, b)
-	require.NoError(t, other.Connect(c.qp.Address(), hixl.ConnectOptions{}))
-	require.NoError(t, c.qp.Connect(other.Address(), hixl.ConnectOptions{}))
+	require.NoError(t, other.Connect(c.qp.Address(), hixl.ConnectOptions{Timeout: 18}))
+	require.NoError(t, c.qp.Connect(other.Address(), hixl.ConnectOptions{Timeout: 18}))
 	s.set("LOSE", "1")
 	write := func(to *side) hixl.SendWR {
 		return hixl.SendWR{Op: hixl.OpWrite, SGE: []hixl.SGE{a.sge(0, 5000)}, RemoteAddr: to.region.Addr(), RKey: to.region.RKey()}

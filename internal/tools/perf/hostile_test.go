@@ -132,7 +132,7 @@ func TestEndsThatDiffer(t *testing.T) {
 			if common.Client() {
 				cfg = client
 			}
-			cfg.Common = common
+			cfg.Common, cfg.Timeout = common, 16
 			return Run(ctx, cfg)
 		})
 	}

@@ -20,6 +20,9 @@ func both(t *testing.T, n int, cfg Config) (server, client *toolstest.End[Result
 		common.NoTrains = cfg.NoTrains
 		cfg := cfg
 		cfg.Common = common
+		if cfg.Timeout == 0 {
+			cfg.Timeout = 18 // 1 s: a machine may stand still
+		}
 		return Run(ctx, cfg)
 	})
 }
