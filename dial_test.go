@@ -92,7 +92,7 @@ func TestDial(t *testing.T) {
 				}
 				accepted <- c
 			}()
-			c, err := a.nic.Dial(soon(t), l.Addr().String(), hixl.DialOptions{QPConfig: a.config(), PrivateData: []byte("hello")})
+			c, err := a.nic.Dial(soon(t), l.Addr().String(), hixl.DialOptions{QPConfig: a.config(), PrivateData: []byte("hello"), Connect: hixl.ConnectOptions{Timeout: ackTimeout}})
 			require.NoError(t, err)
 			s := <-accepted
 			require.Equal(t, "welcome", string(c.PrivateData()))

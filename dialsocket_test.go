@@ -151,7 +151,7 @@ func dialAndWrite(ctx context.Context, a, b *host, l *hixl.Listener, place uint6
 	}
 	cfg := a.config()
 	cfg.SendCQ, cfg.RecvCQ = q, q
-	c, err := a.nic.Dial(ctx, l.Addr().String(), hixl.DialOptions{QPConfig: cfg})
+	c, err := a.nic.Dial(ctx, l.Addr().String(), hixl.DialOptions{QPConfig: cfg, Connect: hixl.ConnectOptions{Timeout: ackTimeout}})
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,14 @@ import (
 
 func TestMain(m *testing.M) { hosttest.VerifyTestMain(m) }
 
-func noEnv(string) string { return "" }
+// noEnv is an environment of nothing but the ACK timeout, 1 s: a machine may stand
+// still.
+func noEnv(name string) string {
+	if name == engine.EnvTimeout {
+		return "18"
+	}
+	return ""
+}
 
 // start opens an engine on a loopback address.
 func start(t testing.TB, local string, options map[string]string) *engine.Engine {
