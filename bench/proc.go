@@ -43,28 +43,35 @@ func startChild(command []string, addr netip.Addr, died func(error)) (*child, er
 		command = []string{exe, "peer"}
 	}
 	c := &child{cmd: exec.Command(command[0], command[1:]...), addr: addr, done: make(chan struct{})}
-	started := make(chan error)
-	go c.live(started, died)
-	if err := <-started; err != nil {
+	if err := c.start(); err != nil {
 		return nil, &PeerError{Addr: addr, Err: fmt.Errorf("starting %s: %w", strings.Join(command, " "), err)}
 	}
+	go func() {
+		c.err = c.cmd.Wait()
+		close(c.done)
+		died(c.death())
+	}()
 	return c, nil
 }
 
-// live starts the process and waits for its end, on one thread: the signal for when
-// this process dies comes when the thread ends that started the child, and a thread
-// that something else locks to a goroutine does end.
-func (c *child) live(started chan<- error, died func(error)) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := c.start()
-	started <- err
-	if err != nil {
-		return
-	}
-	c.err = c.cmd.Wait()
-	close(c.done)
-	died(c.death())
+// stayingThread calls start on a thread that stays until the child's end: the signal
+// for when this process dies comes when the thread ends that started the child, and
+// one that something else locks to a goroutine does end.
+func stayingThread(start func() (*child, error)) (*child, error) {
+	var c *child
+	var err error
+	started := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		c, err = start()
+		close(started)
+		if err == nil {
+			<-c.done
+		}
+	}()
+	<-started
+	return c, err
 }
 
 func (c *child) start() error {

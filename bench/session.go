@@ -53,15 +53,15 @@ func reachPeer(ctx context.Context, cfg Config, died func(error)) (*session, err
 		return pairPeer(ctx, cfg), nil
 	}
 	var c *child
-	start := func() (err error) {
-		c, err = startChild(cfg.PeerCommand, cfg.PeerLocal, died)
-		return err
-	}
+	start := func() (*child, error) { return startChild(cfg.PeerCommand, cfg.PeerLocal, died) }
 	var err error
 	if cfg.PeerStart != nil {
-		err = cfg.PeerStart(start)
+		err = cfg.PeerStart(func() (err error) {
+			c, err = start()
+			return err
+		})
 	} else {
-		err = start()
+		c, err = stayingThread(start)
 	}
 	if err != nil {
 		return nil, err
