@@ -99,6 +99,11 @@ func (p *Peer) cancel(h *Handle) {
 		return
 	}
 	h.canceled = true
+	if h.waits {
+		h.waits = false
+		p.part(h, ErrCanceled, 0)
+		return
+	}
 	p.unqueue(h)
 	if h.done.Load() {
 		return

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -44,7 +45,9 @@ type Context struct {
 	pages   pagePool
 	cache   regionCache
 	counts  contextCounts
-	up      atomic.Int64   // peers that are connected
+	up      atomic.Int64 // peers that are connected
+	urgent  atomic.Bool  // there is an urgent stream
+	trace   atomic.Pointer[Trace]
 	reached atomic.Int64   // those of them that this side dialed
 	loop    *dispatch.Loop // nil on a stepped NIC
 	driver  *nic.Driver    // by which those who wait receive
@@ -57,6 +60,7 @@ type Context struct {
 	dialed    map[netip.AddrPort]*Peer // by the address where it listens
 	sessions  map[sessionKey]*Peer     // that dialed this side
 	listeners []*PeerListener
+	streams   map[*Stream]struct{} // that are open
 	closed    bool
 	names     registry
 }
@@ -90,6 +94,7 @@ func (n *NIC) OpenContext(cfg PeerConfig) (*Context, error) {
 	}
 	c := &Context{
 		nic: n, cfg: cfg, pd: n.AllocPD(), driver: n.nic.NewDriver(), dialed: make(map[netip.AddrPort]*Peer), sessions: make(map[sessionKey]*Peer),
+		streams: make(map[*Stream]struct{}),
 	}
 	c.spare.New = func() any { return new(Handle) }
 	c.seed()
@@ -138,9 +143,14 @@ func (c *Context) Close() error {
 	c.closed = true
 	peers := c.peersLocked()
 	listeners := slices.Clone(c.listeners)
+	streams := slices.Collect(maps.Keys(c.streams))
+	clear(c.streams)
 	c.mu.Unlock()
 	for _, l := range listeners {
 		_ = l.Close()
+	}
+	for _, s := range streams {
+		s.abandon()
 	}
 	for _, p := range peers {
 		p.shut(errContextClosed)
@@ -148,7 +158,9 @@ func (c *Context) Close() error {
 	if c.loop != nil {
 		c.loop.Stop()
 	}
-	c.step(c.nic.nic.Now(), true)
+	for range 4 { // what is told of the end may have something to tell
+		c.step(c.nic.nic.Now(), true)
+	}
 	var err error
 	if c.owned {
 		err = c.nic.Close()

@@ -15,6 +15,7 @@ type dispatcher struct {
 	due      []*Peer
 	calls    []*Handle
 	arrivals []arrival
+	ready    []*Stream
 
 	todo struct { // what is to be done; its lock is a leaf
 		sync.Mutex
@@ -22,6 +23,8 @@ type dispatcher struct {
 		calls    []*Handle // whose Done function is to be called
 		knocks   bool      // a listener has a request
 		crowded  bool      // there may be too many connections
+		streams  []*Stream // that may go on
+		funcs    []func()  // of streams, on a stepped NIC
 		arrivals []arrival
 	}
 	timers peerTimers
@@ -94,10 +97,17 @@ func (c *Context) step(now mono.Time, calls bool) (worked bool) {
 		c.calls, t.calls = t.calls, c.calls[:0]
 	}
 	c.arrivals, t.arrivals = t.arrivals, c.arrivals[:0]
+	ready := append(c.ready[:0], t.streams...)
+	t.streams = t.streams[:0]
+	for _, s := range ready {
+		s.attended = false
+	}
+	funcs := t.funcs
+	t.funcs = nil
 	knocks, crowded := t.knocks, t.crowded
 	t.knocks, t.crowded = false, false
 	t.Unlock()
-	worked = knocks || len(c.due)+len(c.calls)+len(c.arrivals) > 0
+	worked = knocks || len(c.due)+len(c.calls)+len(c.arrivals)+len(ready)+len(funcs) > 0
 	if knocks {
 		c.answerAll(now)
 	}
@@ -115,6 +125,14 @@ func (c *Context) step(now mono.Time, calls bool) (worked bool) {
 	}
 	if at := mono.Time(c.idlers.Load()); crowded || !at.IsZero() && !now.Before(at) {
 		c.idlers.Store(int64(c.evict(now)))
+	}
+	for _, s := range ready {
+		s.pump()
+	}
+	clear(ready)
+	c.ready = ready
+	for _, f := range funcs {
+		f()
 	}
 	for _, h := range c.calls {
 		h.onDone(h)
@@ -137,7 +155,7 @@ func (c *Context) Poll(now Time) bool {
 func (c *Context) Next() Time {
 	t := &c.todo
 	t.Lock()
-	pending := t.knocks || len(t.peers)+len(t.calls)+len(t.arrivals) > 0
+	pending := t.knocks || len(t.peers)+len(t.calls)+len(t.arrivals)+len(t.streams)+len(t.funcs) > 0
 	t.Unlock()
 	if pending {
 		return c.nic.nic.Now()

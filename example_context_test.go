@@ -3,7 +3,9 @@ package hixl_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net/netip"
 	"time"
@@ -186,4 +188,103 @@ func ExampleRemoteRegion_Refresh() {
 	// Output:
 	// true true
 	// connection 2
+}
+
+// Computation and communication overlap, each in its own order: while one block is
+// on its way, the next is computed. The trace tells how much of the way was hidden.
+func ExampleStream() {
+	ctx := context.Background()
+	server, worker := openAt(serverAddr), openAt(workerAddr)
+	defer server.Close()
+	defer worker.Close()
+
+	activations := must(server.Alloc(1<<20, shared))
+	check(server.Publish("activations", activations))
+	must(server.Listen(ctx, ":18515"))
+
+	peer := must(worker.Dial(ctx, serverAddr+":18515"))
+	remote := must(peer.Region(ctx, "activations"))
+	local := must(worker.Alloc(1<<20, 0))
+	trace := worker.StartTrace(1000)
+	compute, copies := worker.NewStream(hixl.StreamConfig{}), worker.NewStream(hixl.StreamConfig{})
+	const block = 128 << 10
+	for i := range uint64(8) {
+		must(compute.Call(func() error {
+			local.Bytes()[i*block] = byte(i)
+			return nil
+		}))
+		check(copies.Wait(compute.Record())) // the block is there
+		must(copies.Transfer(peer, &hixl.Transfer{Op: hixl.Write, Descs: []hixl.Desc{{Local: local, LocalOff: i * block, Remote: remote, RemoteOff: i * block, Len: block}}}))
+	}
+	check(copies.Synchronize(ctx))
+	fmt.Println(activations.Bytes()[7*block], trace.Report().Transfers)
+	// Output: 7 8
+}
+
+// Where the time goes: transfers, what is computed meanwhile, and a file that Chrome's
+// trace viewer and Perfetto show.
+func ExampleTrace() {
+	ctx := context.Background()
+	server, worker := openAt(serverAddr), openAt(workerAddr)
+	defer server.Close()
+	defer worker.Close()
+	check(server.Publish("weights", must(server.Alloc(1<<20, shared))))
+	must(server.Listen(ctx, ":18515"))
+	peer := must(worker.Dial(ctx, serverAddr+":18515"))
+	remote := must(peer.Region(ctx, "weights"))
+	local := must(worker.Alloc(1<<20, hixl.LocalWrite))
+
+	trace := worker.StartTrace(1000)
+	h := must(peer.ReadAsync(hixl.Desc{Local: local, Remote: remote, Len: 1 << 20}))
+	end := trace.Compute("forward pass")
+	check(h.Wait(ctx))
+	end()
+	worker.StopTrace()
+	report := trace.Report()
+	fmt.Println(report.Transfers, "transfer of", report.Bytes, "bytes; some was hidden:", report.Overlap() > 0)
+	check(trace.WriteJSON(io.Discard)) // or a file
+	// Output: 1 transfer of 1048576 bytes; some was hidden: true
+}
+
+// Several queue pairs join two contexts; whoever dials the same address shares them,
+// and a peer that nobody uses makes room when there are many.
+func ExampleContext_Dial() {
+	ctx := context.Background()
+	server := openAt(serverAddr)
+	defer server.Close()
+	worker := must(hixl.Open(hixl.Config{
+		Address: netip.MustParseAddr(workerAddr),
+		Peers:   hixl.PeerConfig{QPs: 4, HighWater: 1000, IdleAfter: time.Minute},
+	}))
+	defer worker.Close()
+	must(server.Listen(ctx, ":18515"))
+
+	peer := must(worker.Dial(ctx, serverAddr+":18515"))
+	same := must(worker.Dial(ctx, serverAddr+":18515"))
+	fmt.Println(peer == same, peer.State(), worker.Stats().Connected)
+	// Output: true up 1
+}
+
+// A transfer that is given up: when Cancel says nil, no byte of it lands any more, and
+// the memory is good for something else.
+func ExampleHandle_Cancel() {
+	ctx := context.Background()
+	server, worker := openAt(serverAddr), openAt(workerAddr)
+	defer server.Close()
+	defer worker.Close()
+	check(server.Publish("kv", must(server.Alloc(16<<20, shared))))
+	must(server.Listen(ctx, ":18515"))
+	peer := must(worker.Dial(ctx, serverAddr+":18515"))
+	remote := must(peer.Region(ctx, "kv"))
+	local := must(worker.Alloc(16<<20, hixl.LocalWrite))
+
+	h := must(peer.ReadAsync(hixl.Desc{Local: local, Remote: remote, Len: remote.Len()}))
+	soon, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	err := h.Cancel(soon)
+	if errors.Is(err, hixl.ErrUnfenced) {
+		err = h.WaitFenced(ctx) // the peer is silent; do not touch the memory yet
+	}
+	fmt.Println(err, h.Fenced())
+	// Output: <nil> true
 }

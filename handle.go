@@ -17,12 +17,17 @@ type Handle struct {
 	total  uint64
 	onDone func(*Handle)
 	user   any
+	stream *Stream // it is on
+	trace  *Trace  // that is to be told of it
+	began  Time    // with trace
 
 	done    atomic.Bool
 	arrived atomic.Uint64
 
 	// Guarded by the peer's lock, and not changed once it is done.
-	parts    int // that have not ended
+	parts    int   // that have not ended
+	waits    bool  // on its stream, to be begun
+	lane     uint8 // of its stream, counted from 1; 0: any
 	pushed   bool
 	executed bool // something of it may have taken effect
 	loose    bool // something of it was posted and has failed: it may land yet
@@ -189,10 +194,16 @@ func (p *Peer) finish(h *Handle) {
 		p.c.counts.failed.Add(1)
 		p.describe(h)
 	}
-	onDone, ch := h.onDone, h.ch
+	if h.trace != nil {
+		h.trace.transfer(h, p.c.nic.nic.Now())
+	}
+	onDone, ch, stream := h.onDone, h.ch, h.stream
 	h.done.Store(true) // from here on it may be another transfer's, if nobody has it
 	if ch != nil {
 		close(ch)
+	}
+	if stream != nil {
+		p.c.attendStream(stream)
 	}
 	if onDone != nil {
 		p.c.call(h)

@@ -31,6 +31,8 @@ var (
 	ErrNotifyFull = errors.New("hixl: the peer's notification queue is full")
 	// ErrBusy: too much is queued for this peer; nothing was posted. Retriable.
 	ErrBusy = errors.New("hixl: too much is queued")
+	// ErrStream: something before it on the same stream has failed; it was not begun.
+	ErrStream = errors.New("hixl: the stream has failed")
 	// ErrTooManyPeers: the context knows as many peers as it may.
 	ErrTooManyPeers = errors.New("hixl: too many peers")
 	// ErrStepped: nobody would drive a stepped NIC while a call waits.

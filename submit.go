@@ -52,6 +52,11 @@ func (p *Peer) begin(h *Handle, t *Transfer) error {
 	}
 	p.mu.Lock()
 	defer p.release()
+	return p.beginLocked(h, t)
+}
+
+// beginLocked is begin. p.mu is held.
+func (p *Peer) beginLocked(h *Handle, t *Transfer) error {
 	n, total := 0, uint64(0)
 	for i := range t.Descs {
 		d := &t.Descs[i]
@@ -66,7 +71,7 @@ func (p *Peer) begin(h *Handle, t *Transfer) error {
 		return err
 	}
 	tells := t.Op == WriteImm || t.Notify != nil
-	if tells && p.cur != nil && !p.inc.vacant() {
+	if tells && p.cur != nil && h.stream == nil && !p.inc.vacant() { // a stream waits
 		return p.refuse(t.Op, ErrNotifyFull)
 	}
 	p.spill(now)
@@ -75,7 +80,10 @@ func (p *Peer) begin(h *Handle, t *Transfer) error {
 	if len(t.Descs) > 0 && t.Descs[0].Remote != nil {
 		h.region = t.Descs[0].Remote.label()
 	}
-	if h.onDone != nil {
+	if h.trace = p.c.trace.Load(); h.trace != nil {
+		h.began = now
+	}
+	if h.onDone != nil || h.stream != nil {
 		h.push()
 	}
 	flags := t.Flags
@@ -155,7 +163,7 @@ func (p *Peer) cut(now mono.Time, h *Handle, t *Transfer, flags TransferFlags, d
 
 // put posts a piece, or queues it behind others. p.mu is held.
 func (p *Peer) put(now mono.Time, x *piece) {
-	if p.queue.Len() == 0 && p.cur != nil && p.admitPiece(now, x) {
+	if p.cur != nil && (p.queue.Len() == 0 || p.passes(x)) && p.admitPiece(now, x) {
 		return
 	}
 	q := *x
@@ -261,8 +269,8 @@ const (
 // choose returns the lane for a piece, nil if it must wait. p.mu is held.
 func (p *Peer) choose(now mono.Time, x *piece) *lane {
 	lanes := p.cur.lanes
-	first := lanes[0]
 	if x.flags&Ordered != 0 || x.kind == pieceMessage || x.kind == pieceProbe {
+		first := p.pinned(x)
 		if !first.room() || x.spends && !p.inc.spend() {
 			return nil
 		}
@@ -270,7 +278,7 @@ func (p *Peer) choose(now mono.Time, x *piece) *lane {
 	}
 	var best *lane
 	for _, l := range lanes {
-		if l != nil && l.room() && (best == nil || l.bytes < best.bytes) {
+		if l != nil && l.room() && !p.reserved(l) && (best == nil || l.bytes < best.bytes) {
 			best = l
 		}
 	}
