@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 
 	"github.com/gohixl/hixl/internal/connmgr"
 	"github.com/gohixl/hixl/internal/nic"
@@ -41,11 +40,8 @@ type Listener struct {
 	backlog int
 	notify  func() // set once
 
-	mu       sync.Mutex
-	changed  chan struct{} // closed at the next change; guarded by mu, as all below
-	requests []*Request    // not taken
-	ready    []*Conn       // accepted for Accept, established, not taken
-	err      error         // why it is closed
+	waiting[*Request]
+	ready []*Conn // accepted for Accept, established, not taken; guarded by mu
 }
 
 // Listen listens on address, "host:port" as in package net: no host, an
@@ -53,7 +49,8 @@ type Listener struct {
 // up a name. The error is a *[ConnError], which unwraps to [ErrListening] when the
 // port is taken.
 func (n *NIC) Listen(ctx context.Context, address string, cfg ListenConfig) (*Listener, error) {
-	l := &Listener{nic: n, cm: n.cm, accept: cfg.Accept, backlog: cfg.Backlog, notify: cfg.notify, changed: make(chan struct{})}
+	l := &Listener{nic: n, cm: n.cm, accept: cfg.Accept, backlog: cfg.Backlog, notify: cfg.notify}
+	l.changed = make(chan struct{})
 	if l.backlog <= 0 {
 		l.backlog = DefaultBacklog
 	}
@@ -107,20 +104,15 @@ func (l *Listener) Addr() netip.AddrPort { return l.addr }
 // after Close, to [ErrClosed] too when the NIC was closed, to a *[DeviceError] when
 // its transport failed, or to the context's.
 func (l *Listener) AcceptRequest(ctx context.Context) (*Request, error) {
-	for {
-		l.mu.Lock()
-		if len(l.requests) > 0 {
-			r := l.requests[0]
-			l.requests = l.requests[1:]
-			l.mu.Unlock()
-			return r, nil
-		}
-		err, changed := l.err, l.changed
-		l.mu.Unlock()
-		if err := l.wait(ctx, err, changed); err != nil {
-			return nil, err
-		}
+	r, err := l.take(ctx)
+	if err != nil {
+		return nil, l.failed(err)
 	}
+	return r, nil
+}
+
+func (l *Listener) failed(err error) error {
+	return &ConnError{Op: "accept", Addr: l.addr.String(), Err: err}
 }
 
 // Accept waits for a connection, made as ListenConfig.Accept says, and returns it
@@ -133,7 +125,7 @@ func (l *Listener) AcceptRequest(ctx context.Context) (*Request, error) {
 // when there is a request, which is refused.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	if err := l.accept.check(); err != nil {
-		return nil, &ConnError{Op: "accept", Addr: l.addr.String(), Err: err}
+		return nil, l.failed(err)
 	}
 	for {
 		l.mu.Lock()
@@ -143,8 +135,8 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 			l.mu.Unlock()
 			return c, nil
 		}
-		requests := l.requests
-		l.requests = nil
+		requests := l.queue
+		l.queue = nil
 		err, changed := l.err, l.changed
 		l.mu.Unlock()
 		for i, r := range requests {
@@ -154,8 +146,8 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 				return nil, err
 			}
 		}
-		if err := l.wait(ctx, err, changed); err != nil {
-			return nil, err
+		if err := awaitChange(ctx, err, changed); err != nil {
+			return nil, l.failed(err)
 		}
 	}
 }
@@ -169,24 +161,6 @@ func (o *AcceptOptions) check() error {
 	return err
 }
 
-// wait waits for a change.
-func (l *Listener) wait(ctx context.Context, err error, changed chan struct{}) error {
-	if err == nil {
-		select {
-		case <-changed:
-			return nil
-		default:
-		}
-		select {
-		case <-changed:
-			return nil
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-	}
-	return &ConnError{Op: "accept", Addr: l.addr.String(), Err: err}
-}
-
 // Close stops listening: requests that wait are refused, connections that Accept
 // has made but nobody has taken are closed. Those that were taken stay. Closing
 // twice is fine.
@@ -198,14 +172,8 @@ func (l *Listener) Close() error {
 
 func (l *Listener) shut(err error, tell bool) {
 	l.mu.Lock()
-	if l.err != nil {
-		l.mu.Unlock()
-		return
-	}
-	l.err = err
-	requests, ready := l.requests, l.ready
-	l.requests, l.ready = nil, nil
-	l.wake()
+	requests, ready := l.end(err), l.ready
+	l.ready = nil
 	l.mu.Unlock()
 	if !tell {
 		return
@@ -216,12 +184,6 @@ func (l *Listener) shut(err error, tell bool) {
 	for _, c := range ready {
 		_ = c.Close()
 	}
-}
-
-// wake lets those who wait look again. l.mu is held.
-func (l *Listener) wake() {
-	close(l.changed)
-	l.changed = make(chan struct{})
 }
 
 // deliver gives an established connection to Accept; false if the listener is
@@ -241,36 +203,9 @@ func (l *Listener) deliver(c *Conn) bool {
 func (l *Listener) putBack(rs []*Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.requests = append(append([]*Request(nil), rs...), l.requests...)
+	l.queue = append(append([]*Request(nil), rs...), l.queue...)
 	if len(rs) > 0 {
 		l.wake()
-	}
-}
-
-// add queues a request; false if there is no room or the listener is closed.
-func (l *Listener) add(r *Request) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err != nil || len(l.requests) >= l.backlog {
-		return false
-	}
-	l.requests = append(l.requests, r)
-	l.wake()
-	if l.notify != nil {
-		l.notify()
-	}
-	return true
-}
-
-// remove forgets a request whose peer has gone.
-func (l *Listener) remove(r *Request) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range l.requests {
-		if l.requests[i] == r {
-			l.requests = append(l.requests[:i:i], l.requests[i+1:]...)
-			return
-		}
 	}
 }
 
@@ -282,7 +217,7 @@ func (h listenHandler) Event(e *cm.Event) {
 		return
 	}
 	r := newRequest(h.Listener, e)
-	if !h.cm.Bind(e.ID, requestHandler{r}) || h.add(r) {
+	if !h.cm.Bind(e.ID, requestHandler{r}) || h.add(r, h.backlog, h.notify) {
 		return
 	}
 	_ = r.refuse(cm.RejectParams{Reason: cm.ReasonNoResources})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"sync"
 
 	"github.com/gohixl/hixl/internal/connmgr"
 	"github.com/gohixl/hixl/roce/cm"
@@ -31,16 +30,14 @@ type UDListener struct {
 	addr    netip.AddrPort
 	cfg     UDConfig
 
-	mu       sync.Mutex
-	changed  chan struct{} // closed at the next change; guarded by mu, as all below
-	requests []*UDRequest
-	err      error
+	waiting[*UDRequest]
 }
 
 // ListenUD listens on address as Listen does, in the port space of datagrams. The
 // error is a *[ConnError].
 func (n *NIC) ListenUD(ctx context.Context, address string, cfg UDConfig) (*UDListener, error) {
-	l := &UDListener{cm: n.cm, cfg: cfg, changed: make(chan struct{})}
+	l := &UDListener{cm: n.cm, cfg: cfg}
+	l.changed = make(chan struct{})
 	if l.cfg.Backlog <= 0 {
 		l.cfg.Backlog = DefaultBacklog
 	}
@@ -62,26 +59,11 @@ func (l *UDListener) Addr() netip.AddrPort { return l.addr }
 // context that has ended makes it a poll. The error is a *[ConnError], as of
 // [Listener.AcceptRequest].
 func (l *UDListener) AcceptRequest(ctx context.Context) (*UDRequest, error) {
-	for {
-		l.mu.Lock()
-		if len(l.requests) > 0 {
-			r := l.requests[0]
-			l.requests = l.requests[1:]
-			l.mu.Unlock()
-			return r, nil
-		}
-		err, changed := l.err, l.changed
-		l.mu.Unlock()
-		if err == nil {
-			select {
-			case <-changed:
-				continue
-			case <-ctx.Done():
-				err = ctx.Err()
-			}
-		}
+	r, err := l.take(ctx)
+	if err != nil {
 		return nil, &ConnError{Op: "accept", Addr: l.addr.String(), Err: err}
 	}
+	return r, nil
 }
 
 // Close stops listening and refuses the requests that wait. Closing twice is fine.
@@ -96,26 +78,7 @@ func (l *UDListener) Close() error {
 func (l *UDListener) shut(err error) []*UDRequest {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.err != nil {
-		return nil
-	}
-	rest := l.requests
-	l.err, l.requests = err, nil
-	close(l.changed)
-	l.changed = make(chan struct{})
-	return rest
-}
-
-func (l *UDListener) add(r *UDRequest) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err != nil || len(l.requests) >= l.cfg.Backlog {
-		return false
-	}
-	l.requests = append(l.requests, r)
-	close(l.changed)
-	l.changed = make(chan struct{})
-	return true
+	return l.end(err)
 }
 
 // udListenHandler keeps the handler's methods out of UDListener's.
@@ -129,7 +92,7 @@ func (h udListenHandler) Event(e *cm.Event) {
 	switch {
 	case h.cfg.QP != nil:
 		_ = r.Accept(h.cfg.QP, h.cfg.PrivateData) // refused if it is over
-	case !h.add(r):
+	case !h.add(r, h.cfg.Backlog, nil):
 		_ = r.answer(cm.SIDRAnswer{Status: cm.SIDRNoQP})
 	}
 }
