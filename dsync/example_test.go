@@ -66,7 +66,7 @@ func ExampleLease_Keep() {
 	ctx := context.Background()
 	home, remote, end := join(ctx, "127.88.65.1", "127.88.65.2")
 	defer end()
-	check(dsync.InitLock(home, 0, 2*time.Second))
+	check(dsync.InitLock(home, 0, time.Minute))
 	lock, err := dsync.OpenLock(ctx, remote, 0)
 	check(err)
 
@@ -129,7 +129,7 @@ func ExampleBarrier() {
 	ctx := context.Background()
 	home, remote, end := join(ctx, "127.88.76.1", "127.88.76.2")
 	defer end()
-	check(dsync.InitBarrier(home, 0, 2, 10*time.Second))
+	check(dsync.InitBarrier(home, 0, 2, time.Minute))
 
 	done := make(chan uint64)
 	for number := range uint64(2) { // each a process of its own elsewhere

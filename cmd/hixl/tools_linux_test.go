@@ -46,7 +46,7 @@ func TestToolsOverIPv6(t *testing.T) {
 		{"ucmatose -c 2", "ucmatose -c 2 -s fd00::2", "return status 0\n"},
 	} {
 		t.Run(c.server, func(t *testing.T) {
-			s, cl := pair(t, words(c.server+" --local fd00::2 --patience 20s"), words(c.client+" --local fd00::1 --patience 20s"))
+			s, cl := pair(t, words(c.server+" --local fd00::2 --patience 2m"), words(c.client+" --local fd00::1 --patience 2m"))
 			require.Zero(t, s.code, s.err)
 			require.Zero(t, cl.code, cl.err)
 			require.Contains(t, cl.out, c.want)
