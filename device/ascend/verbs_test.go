@@ -74,8 +74,13 @@ func newSide(s *sim, n int, addr string, cfg staged.Config, wrap func(transport.
 // join connects two sides.
 func join(t testing.TB, a, b *side) {
 	t.Helper()
-	require.NoError(t, a.qp.Connect(b.qp.Address(), hixl.ConnectOptions{Timeout: 18}))
-	require.NoError(t, b.qp.Connect(a.qp.Address(), hixl.ConnectOptions{Timeout: 18}))
+	connect(t, a, b, hixl.ConnectOptions{Timeout: 18})
+}
+
+func connect(t testing.TB, a, b *side, o hixl.ConnectOptions) {
+	t.Helper()
+	require.NoError(t, a.qp.Connect(b.qp.Address(), o))
+	require.NoError(t, b.qp.Connect(a.qp.Address(), o))
 }
 
 // completion takes one.

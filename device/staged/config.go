@@ -12,10 +12,10 @@ type Config struct {
 	// has one copy under way and one queued behind it.
 	Streams int
 	// Chunk is the size in bytes of a staging buffer and of the largest copy, 4 KiB
-	// to 1 GiB, default 512 KiB.
+	// to 1 GiB, default 256 KiB.
 	Chunk int
 	// Buffers is the number of staging buffers in each direction, 2 to 4096,
-	// default 8.
+	// default 16.
 	Buffers int
 	// Spill bounds what waits on the Go heap, in bytes, 0 to 1 GiB: bytes that overlap
 	// an operation under way, or find no buffer free. Beyond it the pool's memories are
@@ -53,8 +53,8 @@ func (c Config) fill(caps device.Caps) Config {
 		}
 	}
 	def(&c.Streams, 2)
-	def(&c.Chunk, 512<<10)
-	def(&c.Buffers, 8)
+	def(&c.Chunk, 256<<10)
+	def(&c.Buffers, 16)
 	def(&c.Spill, c.Chunk)
 	def(&c.Small, 4096)
 	read := 64

@@ -145,7 +145,7 @@ func TestConfig(t *testing.T) {
 		_, err := staged.New(d, c)
 		require.ErrorIs(t, err, device.ErrArgument, "%+v", c)
 	}
-	require.Equal(t, (2*8+1)*512<<10, staged.Config{}.Bound())
+	require.Equal(t, (2*16+1)*256<<10, staged.Config{}.Bound())
 	require.Equal(t, device.Usage{}, d.Usage(), "a refused pool leaves nothing")
 	_, err := staged.New(d, staged.Config{Priority: 3})
 	require.ErrorIs(t, err, device.ErrArgument)
