@@ -294,6 +294,7 @@ func TestStoppedPeer(t *testing.T) {
 				p.post(role.op)
 			}
 			waitStopped(t, p.cmd.Process.Pid)
+			p.post(role.op) // those before may have been answered in the last moment
 			before := p.qp.Stats().Timeouts
 			require.Eventually(t, func() bool { return p.qp.Stats().Timeouts > before }, patience, time.Millisecond) // one of eight
 			require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
