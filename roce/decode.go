@@ -28,21 +28,23 @@ func (p *Packet) Decode(b []byte) error {
 		return &errsOf[op].pad
 	}
 	qp, psn := be.Uint32(b[4:]), be.Uint32(b[8:])
-	*p = Packet{
-		Opcode:  op,
-		SE:      b[1]&0x80 != 0,
-		Mig:     b[1]&0x40 != 0,
-		Pad:     b[1] >> 4 & 3,
-		Resv6:   uint8(qp >> 24 & 0x3F),
-		Resv7:   uint8(psn >> 24 & 0x7F),
-		FECN:    qp>>31 != 0,
-		BECN:    qp>>30&1 != 0,
-		AckReq:  psn>>31 != 0,
-		PKey:    be.Uint16(b[2:]),
-		DestQP:  QPN(qp) & QPNMask,
-		PSN:     PSN(psn) & PSNMask,
-		Payload: b[n:end:end],
-	}
+	// Field by field: a literal would be built elsewhere and copied, and a wide load
+	// of what was stored in narrow pieces waits for all stores before it, here for
+	// the whole payload of the packet before.
+	*p = Packet{}
+	p.Opcode = op
+	p.SE = b[1]&0x80 != 0
+	p.Mig = b[1]&0x40 != 0
+	p.Pad = b[1] >> 4 & 3
+	p.Resv6 = uint8(qp >> 24 & 0x3F)
+	p.Resv7 = uint8(psn >> 24 & 0x7F)
+	p.FECN = qp>>31 != 0
+	p.BECN = qp>>30&1 != 0
+	p.AckReq = psn>>31 != 0
+	p.PKey = be.Uint16(b[2:])
+	p.DestQP = QPN(qp) & QPNMask
+	p.PSN = PSN(psn) & PSNMask
+	p.Payload = b[n:end:end]
 	if p.Pad != 0 {
 		copy(p.padding[:p.Pad], b[end:])
 	}

@@ -71,7 +71,8 @@ func newReceiver(n *NIC, index int, reader transport.Reader) *receiver {
 func (r *receiver) makeSlots() {
 	size := max(r.nic.conn.Caps().RxBuf, 1)
 	slots := min(max(rxBatchBytes/size, rxMinSlots), rxMaxSlots)
-	store, free := buffer(slots * size)
+	store, free := buffer(max(slots*size, rxBatchBytes)) // of which huge pages are worth it
+	store = store[:slots*size]
 	r.slots, r.free = transport.NewBatchIn(r.nic.conn, store), free
 }
 
