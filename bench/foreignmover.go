@@ -32,7 +32,7 @@ func (m *foreignMover) walks() int { return m.size }
 const (
 	minForeign   = 20
 	maxForeign   = 20_000_000
-	firstForeign = 200
+	firstForeign = 2000
 	firstBytes   = 64 << 20
 )
 
