@@ -3,6 +3,7 @@ package xdp_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/udp"
@@ -23,6 +24,10 @@ func BenchmarkPackets(b *testing.B) {
 		}},
 		{"native", func(p *veth.Pair) (transport.Conn, transport.Conn) {
 			cfg := xdp.Config{Mode: xdp.ModeNative}
+			return openAt(b, p, 0, veth.Addrs4[0], cfg), openAt(b, p, 1, veth.Addrs4[1], cfg)
+		}},
+		{"busy polling", func(p *veth.Pair) (transport.Conn, transport.Conn) {
+			cfg := xdp.Config{Mode: xdp.ModeNative, BusyPoll: 50 * time.Microsecond}
 			return openAt(b, p, 0, veth.Addrs4[0], cfg), openAt(b, p, 1, veth.Addrs4[1], cfg)
 		}},
 		{"generic", func(p *veth.Pair) (transport.Conn, transport.Conn) {
