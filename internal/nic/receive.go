@@ -30,7 +30,6 @@ type receiver struct {
 	nic    *NIC             // set once
 	index  int              // set once
 	reader transport.Reader // set once
-	lone   bool             // asking for one message costs less than for a batch; set once
 	timers timers
 	spare  senderPool
 	total  rxTotal
@@ -44,6 +43,7 @@ type receiver struct {
 	closed  bool
 	pkt     roce.Packet
 	send    *sender
+	lone    bool // asking for one message costs less than for a batch, and batches are nobody's plan
 	narrow  bool // the last look found nothing, so the next asks for one message
 	full    bool // the last batch had all that was asked for
 	touched []*Queue
@@ -63,7 +63,6 @@ type receiver struct {
 func newReceiver(n *NIC, index int, reader transport.Reader) *receiver {
 	return &receiver{
 		nic: n, index: index, reader: reader, batch: uint64(index), resume: make(chan struct{}, 1), send: newSender(n),
-		lone: !n.conn.Caps().Lends,
 	}
 }
 

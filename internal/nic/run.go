@@ -9,6 +9,7 @@ import (
 
 // Start begins the NIC's goroutines: one for each receive queue, and one. A NIC that was started is not polled.
 func (n *NIC) Start() {
+	lone := !n.conn.Caps().Lends
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.started || n.closing.Load() {
@@ -16,6 +17,9 @@ func (n *NIC) Start() {
 	}
 	n.started = true
 	for _, r := range n.rx {
+		r.mu.Lock()
+		r.lone = lone
+		r.mu.Unlock()
 		n.group.Go(r.run)
 	}
 	n.group.Go(n.serve)
