@@ -45,6 +45,7 @@ type Context struct {
 	pages   pagePool
 	cache   regionCache
 	counts  contextCounts
+	tellers tellers
 	up      atomic.Int64 // peers that are connected
 	urgent  atomic.Bool  // there is an urgent stream
 	trace   atomic.Pointer[Trace]
@@ -158,6 +159,7 @@ func (c *Context) Close() error {
 	if c.loop != nil {
 		c.loop.Stop()
 	}
+	c.tellers.close()
 	for range 4 { // what is told of the end may have something to tell
 		c.step(c.nic.nic.Now(), true)
 	}
@@ -195,6 +197,11 @@ func (c *Context) random() uint64 {
 // Register makes a region of b, as [PD.Register] does, in the context's protection
 // domain: peers can reach it, also those that are connected already.
 func (c *Context) Register(b []byte, access Access) (*Region, error) { return c.pd.Register(b, access) }
+
+// RegisterPinned is Register that keeps the pages in memory, see [PD.RegisterPinned].
+func (c *Context) RegisterPinned(b []byte, access Access) (*Region, error) {
+	return c.pd.RegisterPinned(b, access)
+}
 
 // RegisterMemory makes a region of any memory, an accelerator's too, see
 // [PD.RegisterMemory].

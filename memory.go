@@ -2,9 +2,11 @@ package hixl
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 
 	"github.com/gohixl/hixl/device/host"
+	"github.com/gohixl/hixl/internal/pages"
 	"github.com/gohixl/hixl/mr"
 )
 
@@ -24,6 +26,28 @@ func (pd *PD) Dealloc() error { return pd.pd.Dealloc() }
 // Dealloc.
 func (pd *PD) Register(b []byte, access Access) (*Region, error) {
 	return pd.RegisterMemory(host.New(b), MemoryOptions{Access: access})
+}
+
+// PinError is memory that could not be pinned, see [PD.RegisterPinned].
+type PinError = pages.PinError
+
+// RegisterPinned is Register, and keeps the pages of b in memory until the region is
+// deregistered, so that no transfer waits for one to be paged in. Without it pages are
+// not pinned, and registering takes the same time whatever the size. The error may be a
+// *[PinError], which names RLIMIT_MEMLOCK if that is in the way; on other systems than
+// Linux it unwraps to errors.ErrUnsupported.
+func (pd *PD) RegisterPinned(b []byte, access Access) (*Region, error) {
+	r, err := pd.Register(b, access)
+	if err != nil || len(b) == 0 {
+		return r, err
+	}
+	unpin, err := pages.Pin(b)
+	if err != nil {
+		_ = r.Deregister(context.Background())
+		return nil, err
+	}
+	r.unpin = sync.OnceFunc(unpin)
+	return r, nil
 }
 
 // MemoryOptions choose what of a memory is registered, and how.
@@ -82,6 +106,7 @@ type Region struct {
 	owner    atomic.Pointer[Context] // that has published it
 	owned    *host.Memory            // to be unmapped
 	pool     *pagePool               // or given to
+	unpin    func()                  // if it is pinned
 	unmapped atomic.Bool
 }
 
@@ -102,6 +127,9 @@ func (r *Region) Deregister(ctx context.Context) error {
 	err := r.Region.Deregister(ctx)
 	if c := r.owner.Swap(nil); c != nil {
 		c.revoked(r)
+	}
+	if err == nil && r.unpin != nil {
+		r.unpin()
 	}
 	if err != nil || r.owned == nil {
 		return err

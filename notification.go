@@ -178,6 +178,7 @@ func (p *Peer) Notify(ctx context.Context, n Notification) error {
 func (p *Peer) deliver(n Notification) {
 	if p.inc.put(n, p.c.cfg.Notifications) {
 		p.c.counts.notifications.Add(1)
+		p.c.tellers.add(p)
 	}
 }
 
@@ -201,22 +202,31 @@ func (p *Peer) Notifications(ctx context.Context) (Notification, error) {
 		if err := ctx.Err(); err != nil {
 			return n, err
 		}
-		if !p.c.nic.stepped {
-			if p.c.driver.Progress() {
-				try = 0
-				p.c.step(p.c.nic.nic.Now(), false)
-				continue
-			}
-			if p.c.driver.Patience(try) {
-				try++
-				continue
-			}
+		if p.c.progress(&try) {
+			continue
 		}
 		select {
 		case <-arrived:
 		case <-ctx.Done():
 		}
 	}
+}
+
+// progress receives for who waits for a notification, at its try so many since
+// something was received, and reports whether to look again before going to sleep.
+func (c *Context) progress(try *int) bool {
+	switch {
+	case c.nic.stepped:
+		return false
+	case c.driver.Progress():
+		*try = 0
+		c.step(c.nic.nic.Now(), false)
+		return true
+	case c.driver.Patience(*try):
+		*try++
+		return true
+	}
+	return false
 }
 
 // TryNotification is Notifications that does not wait.

@@ -28,6 +28,7 @@ type Peer struct {
 	news     atomic.Bool  // a lane has completions
 	parked   atomic.Int32 // callers that sleep on wakeup
 	pushers  atomic.Int32 // operations that the dispatcher must end, since nobody may look
+	telling  bool         // guarded by the context's tellers: it is among them
 	attended atomic.Bool  // the dispatcher is to look after it
 	alarm    alarm        // the timers'
 
@@ -97,6 +98,18 @@ func (s PeerState) String() string {
 // dialed from.
 func (p *Peer) Address() netip.AddrPort { return p.addr }
 
+// ListenAddress returns where the peer can be dialed: a peer that dialed this side comes
+// back by itself, and cannot be called back as the same Peer, but [Context.Dial] of
+// this address reaches the same context. ok is false if it listens nowhere.
+func (p *Peer) ListenAddress() (at netip.AddrPort, ok bool) {
+	if !p.passive {
+		return p.addr, true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return netip.AddrPortFrom(p.addr.Addr(), p.hello.Port), p.hello.Port != 0
+}
+
 // Context returns the context whose peer it is.
 func (p *Peer) Context() *Context { return p.c }
 
@@ -155,7 +168,7 @@ func (p *Peer) down() error {
 	return &PeerError{Peer: p.addr, Generation: p.gen, Err: err}
 }
 
-var errNotYet = fmt.Errorf("it has not come back: it dials this side, not the reverse")
+var errNotYet = fmt.Errorf("it has not come back: %w", ErrNotDialed)
 
 // Changed returns a channel that is closed at the next change of State or
 // Generation.

@@ -18,6 +18,9 @@ var (
 	ErrPeerRestarted = errors.New("hixl: peer has restarted")
 	// ErrPeerDown: the peer is not connected. Retriable.
 	ErrPeerDown = errors.New("hixl: peer is not connected")
+	// ErrNotDialed: the peer dialed this side and only it can come back, see
+	// [Peer.ListenAddress].
+	ErrNotDialed = errors.New("hixl: the peer dials this side, not the reverse")
 	// ErrPeerRefused: the peer refuses to be one; the error says why.
 	ErrPeerRefused = errors.New("hixl: peer refuses")
 	// ErrCanceled: the transfer was given up by Cancel or the end of its context.
