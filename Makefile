@@ -114,6 +114,11 @@ bench-results: ## measure everything anew into bench/RESULTS.md and bench/compar
 soak-xdp: ## AF_XDP under link flaps, expiring neighbours and MTU changes for SOAK (10m); tests run it for 3 s (Linux, root)
 	HIXL_XDP_SOAK=$${SOAK:-10m} $(GO) test -count 1 -v -timeout 0 -run '^TestSoak$$' ./transport/xdp
 
+.PHONY: chaos
+chaos: ## the chaos test for CHAOS seeds (2000), and 200 under the race detector (a C compiler, some 20 minutes)
+	HIXL_CHAOS_SEEDS=$${CHAOS:-2000} $(GO) test -count 1 -timeout 0 -run '^TestChaos' ./internal/chaostest
+	HIXL_CHAOS_SEEDS=200 CGO_ENABLED=1 $(GO) test -race -count 1 -timeout 0 ./internal/chaostest
+
 .PHONY: interop interop-smoke
 interop: ## the whole matrix against rdma_rxe in user-mode Linux; writes interop/INTEROP.md and report.json (root, Debian)
 	$(GO) run ./interop/cmd/interop -write

@@ -105,6 +105,9 @@ func (p *Peer) cancel(h *Handle) {
 		return
 	}
 	p.unqueue(h)
+	if h.op == Lookup {
+		p.forgetQuestion(h)
+	}
 	if h.done.Load() {
 		return
 	}

@@ -172,3 +172,23 @@ func TestNamesComeAndGo(t *testing.T) {
 	require.Same(t, kept, find("kept"))
 	require.EqualValues(t, 8192, kept.Len())
 }
+
+// A lookup ends though it was never sent: when its peer is closed while it is being
+// connected again, and when it is canceled.
+func TestLookupEndsUnsent(t *testing.T) {
+	w := newWorld(t, 2, sim.Config{Link: sim.Link{Delay: time.Millisecond}}, hixl.PeerConfig{})
+	p := w.peer(0, 1)
+	w.wait(p.WriteAsync(hixl.Desc{}))
+	w.halt(1)
+	w.until(time.Minute, func() bool { return p.State() == hixl.PeerConnecting })
+	given, err := p.StartRegion("weights")
+	require.NoError(t, err)
+	lost, err := p.StartRegion("weights")
+	require.NoError(t, err)
+	require.NoError(t, given.Cancel(over()))
+	require.ErrorIs(t, given.Err(), hixl.ErrCanceled)
+	require.NoError(t, p.Close())
+	done, err := lost.Poll()
+	require.True(t, done)
+	require.ErrorIs(t, err, hixl.ErrPeerDown)
+}

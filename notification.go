@@ -82,6 +82,14 @@ func (q *incoming) spend() bool {
 	return true
 }
 
+// refund gives it back: nothing was sent.
+func (q *incoming) refund() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sent--
+	q.free()
+}
+
 func (q *incoming) vacant() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

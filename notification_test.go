@@ -108,3 +108,43 @@ func TestNotificationsAreBounded(t *testing.T) {
 	_, err = toA.Notifications(ctx)
 	require.ErrorIs(t, err, net.ErrClosed)
 }
+
+// A transfer whose data are refused late, because its peer has restarted while it
+// waited, tells the new incarnation nothing, and takes no room of others'.
+func TestNotifyOfRefusedData(t *testing.T) {
+	cfg := hixl.PeerConfig{Notifications: 2}
+	w := newWorld(t, 2, sim.Config{Link: sim.Link{Delay: time.Millisecond}}, cfg)
+	p := w.peer(0, 1)
+	w.wait(p.WriteAsync(hixl.Desc{}))
+	old := w.remote(p, 1)
+	w.halt(1)
+	w.until(time.Minute, func() bool { return p.State() == hixl.PeerConnecting })
+	var all []*hixl.Handle
+	for i := range 4 {
+		x := &hixl.Transfer{Op: hixl.Write, Descs: []hixl.Desc{{Inline: []byte{1}, Remote: old}, {Inline: []byte{2}, Remote: old}}, Imm: 7}
+		if i%2 == 0 {
+			x.Notify = &hixl.Notification{Name: "written"}
+		} else {
+			x.Op = hixl.WriteImm
+		}
+		h, err := p.Start(x)
+		require.NoError(t, err)
+		all = append(all, h)
+	}
+	w.boot(1)
+	for _, h := range all {
+		w.until(time.Minute, w.done(h))
+		require.ErrorIs(t, h.Err(), hixl.ErrStale)
+	}
+	w.pass(time.Second)
+	back, err := w.ears[1].Accept(over())
+	require.NoError(t, err)
+	_, told := back.TryNotification()
+	require.False(t, told)
+	for range 2 { // all the room there is
+		w.wait(p.Start(&hixl.Transfer{Op: hixl.Notify, Notify: &hixl.Notification{Name: "later"}}))
+	}
+	n, told := back.TryNotification()
+	require.True(t, told)
+	require.Equal(t, "later", n.Name)
+}

@@ -184,7 +184,6 @@ func (p *Peer) breakUp(now mono.Time, cause error) {
 	p.failGates(p.down())
 	p.spill(now)
 	p.failQueue(p.down())
-	p.unanswered(p.down())
 	p.clean()
 	p.tell()
 }

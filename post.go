@@ -9,25 +9,36 @@ import (
 
 // post posts a piece. What is refused has failed. p.mu is held.
 func (p *Peer) post(l *lane, x *piece) {
+	if err := p.enqueue(l, x); err != nil {
+		if x.spends {
+			p.inc.refund()
+		}
+		p.fail(x, err)
+	}
+}
+
+// enqueue is post, or why it is refused. With a piece of a transfer fail those that
+// follow: nobody is told of what is not there. p.mu is held.
+func (p *Peer) enqueue(l *lane, x *piece) error {
+	if x.h != nil && x.h.err != nil {
+		return x.h.err
+	}
 	if x.remote != nil {
 		if err := x.remote.check(p, x.op, x.roff, x.n); err != nil { // it may have waited
-			p.fail(x, err)
-			return
+			return err
 		}
 	}
 	var f frame
 	f.wr[0] = SendWR{ID: l.seq + 1, Flags: l.signal(x), Imm: x.imm, Compare: x.compare, SwapAdd: x.operand}
 	e := posted{h: x.h, n: x.n, kind: x.kind, slot: x.slot, silent: x.flags&Unsignaled != 0}
 	if err := p.prepare(&f, x, &e); err != nil {
-		p.fail(x, err)
-		return
+		return err
 	}
 	if err := l.conn.q.Post(f.wr[:]); err != nil {
 		if x.kind != pieceChunk { // fail gives that back
 			p.let(&e)
 		}
-		p.fail(x, fmt.Errorf("%w: %w", ErrPeerDown, err))
-		return
+		return fmt.Errorf("%w: %w", ErrPeerDown, err)
 	}
 	if l.silent++; f.wr[0].Flags&Signaled != 0 {
 		l.silent = 0
@@ -42,6 +53,7 @@ func (p *Peer) post(l *lane, x *piece) {
 		l.bell = true
 		p.bells = append(p.bells, l)
 	}
+	return nil
 }
 
 // wrOps are the work requests of operations.

@@ -178,7 +178,9 @@ func (p *Peer) spillDue(now mono.Time) {
 // Flush sends what is gathered and returns when everything that was begun before
 // it on this peer, on all queue pairs, has completed: what was written is visible
 // at the peer, what was read is here. Its error is the first of an unsignaled write
-// that failed since the last Flush, a *[TransferError], or the connection's.
+// that failed since the last Flush, a *[TransferError], or the connection's. To give
+// a Flush up, by its context or by Cancel, is not to give up what it waits for, which
+// goes on.
 func (p *Peer) Flush(ctx context.Context) error {
 	if p.c.nic.stepped {
 		return p.refuse(Flush, ErrStepped)

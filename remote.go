@@ -218,6 +218,17 @@ func (p *Peer) unanswered(err error) {
 	}
 }
 
+// forgetQuestion ends a lookup without its answer. p.mu is held.
+func (p *Peer) forgetQuestion(h *Handle) {
+	for n, asked := range p.asked {
+		if asked == h {
+			delete(p.asked, n)
+			p.part(h, ErrCanceled, 0)
+			return
+		}
+	}
+}
+
 // found takes the answer to a lookup. p.mu is held.
 func (p *Peer) found(m *peerwire.Message) {
 	h := p.asked[m.Number]

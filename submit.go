@@ -223,13 +223,14 @@ func (p *Peer) drained() {
 	}
 }
 
-// failQueue fails what waits. p.mu is held.
+// failQueue fails what waits, for the connection or for an answer. p.mu is held.
 func (p *Peer) failQueue(err error) {
 	for p.queue.Len() > 0 {
 		x := *p.queue.At(p.queue.Head)
 		p.shift()
 		p.fail(&x, err)
 	}
+	p.unanswered(err)
 }
 
 // fail ends a piece that was not posted. p.mu is held.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,6 +64,33 @@ func BenchmarkRemote(b *testing.B) {
 			}
 		})
 	}
+}
+
+// What a lookup among a hundred thousand regions costs, against one among ten, in
+// turns: the ratio is the metric x-of-10.
+func BenchmarkRemoteRatio(b *testing.B) {
+	type side struct {
+		pd  *mr.PD
+		r   *mr.Region
+		sum time.Duration
+	}
+	sides := [2]*side{}
+	for i, n := range []int{10, 100_000} {
+		pd, regions := populate(b, n)
+		sides[i] = &side{pd: pd, r: regions[n/2]}
+	}
+	for b.Loop() {
+		for _, s := range sides {
+			began := time.Now()
+			for range 10_000 {
+				if _, err := s.pd.Remote(s.r.RKey(), s.r.Addr(), 4096, mr.RemoteWrite); err != nil {
+					b.Fatal(err)
+				}
+			}
+			s.sum += time.Since(began)
+		}
+	}
+	b.ReportMetric(float64(sides[1].sum)/float64(sides[0].sum), "x-of-10")
 }
 
 func BenchmarkRemoteScattered(b *testing.B) {

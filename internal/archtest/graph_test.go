@@ -150,7 +150,7 @@ func ours(imp string) (string, bool) {
 // test is not enough: perftest is a program's.
 var testPackages = []string{
 	"transport/transporttest", "device/devicetest", "internal/nic/nictest", "internal/nic/hostiletest",
-	"internal/tools/toolstest", "internal/hosttest", "internal/archtest",
+	"internal/tools/toolstest", "internal/hosttest", "internal/archtest", "internal/chaostest",
 }
 
 func isTestPackage(path string) bool { return slices.Contains(testPackages, path) }

@@ -72,7 +72,7 @@ var (
 // Each row of the programming model has an API that exists, a test and an example.
 func TestModelTable(t *testing.T) {
 	known := make(names)
-	for _, dir := range []string{"../..", "../../dsync", "../../engine"} {
+	for _, dir := range []string{"../..", "../../dsync", "../../engine", "../../internal/chaostest"} {
 		known.read(t, dir)
 	}
 	text, err := os.ReadFile("../../docs/model.md")

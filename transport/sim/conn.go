@@ -126,6 +126,13 @@ func (c *Conn) WaitRead() error {
 	}
 }
 
+// Waiting returns how many packets have arrived and were not read.
+func (c *Conn) Waiting() int {
+	c.net.mu.Lock()
+	defer c.net.mu.Unlock()
+	return c.queued()
+}
+
 // Release does nothing: slots are the caller's own.
 func (c *Conn) Release([]transport.Rx) {}
 
