@@ -3,7 +3,7 @@ package chaostest
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { hosttest.VerifyTestMain(m) }

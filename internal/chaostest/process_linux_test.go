@@ -121,13 +121,22 @@ func startNode(t testing.TB, addr, dir string) *process {
 func (p *process) signal(s syscall.Signal) {
 	require.NoError(p.t, p.cmd.Process.Signal(s))
 	if s == syscall.SIGSTOP {
-		require.Eventually(p.t, func() bool {
-			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-			require.NoError(p.t, err)
-			_, rest, _ := strings.Cut(string(b), ") ")
-			return strings.HasPrefix(rest, "T")
-		}, 10*time.Second, time.Millisecond)
+		require.Eventually(p.t, p.stopped, time.Minute, time.Millisecond)
 	}
+}
+
+// stopped reports whether every thread stands still: they are not stopped together.
+func (p *process) stopped() bool {
+	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	require.NoError(p.t, err)
+	for _, path := range all {
+		b, err := os.ReadFile(path)
+		require.NoError(p.t, err)
+		if _, rest, _ := strings.Cut(string(b), ") "); !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return len(all) > 0
 }
 
 // end lets the node end in order.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/gohixl/hixl"
 	"github.com/gohixl/hixl/dsync"
+	"github.com/gohixl/hixl/internal/hosttest"
 )
 
 // hostEnv makes this test binary a node that is at work: "seed number life directory".
@@ -142,6 +143,7 @@ func (h *host) run() (err error) {
 	if err := h.c.Close(); err != nil {
 		return err
 	}
+	hosttest.AwaitNoLeaks(before)
 	return goleak.Find(before)
 }
 
