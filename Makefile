@@ -119,9 +119,12 @@ chaos: ## the chaos test for CHAOS seeds (2000), and 200 under the race detector
 	HIXL_CHAOS_SEEDS=$${CHAOS:-2000} $(GO) test -count 1 -timeout 0 -run '^TestChaos' ./internal/chaostest
 	HIXL_CHAOS_SEEDS=200 CGO_ENABLED=1 $(GO) test -race -count 1 -timeout 0 ./internal/chaostest
 
-.PHONY: interop interop-smoke
+.PHONY: interop interop-smoke interop-xdp
 interop: ## the whole matrix against rdma_rxe in user-mode Linux; writes interop/INTEROP.md and report.json (root, Debian)
 	$(GO) run ./interop/cmd/interop -write
+
+interop-xdp: ## the same with ours on raw frames by AF_XDP, native and generic; writes interop/INTEROP-XDP.md and xdp-report.json (root, Debian)
+	$(GO) run ./interop/cmd/interop -xdp native,generic -write
 
 interop-smoke: ## its short run against Debian's own kernel, emulated (root, Debian)
 	$(GO) run ./interop/cmd/interop -backend qemu -smoke

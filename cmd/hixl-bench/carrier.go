@@ -33,11 +33,9 @@ func (k *carrier) netFlags(f *pflag.FlagSet) {
 	f.IntVar(&k.linkMTU, "link-mtu", defaultLinkMTU, "MTU of the link of --netns, 576 to 9000")
 }
 
-var xdpModes = map[string]xdp.Mode{"auto": xdp.ModeAuto, "native": xdp.ModeNative, "generic": xdp.ModeGeneric}
-
 // opener returns what opens the carrier.
 func (k *carrier) opener() (bench.Opener, error) {
-	mode, ok := xdpModes[k.mode]
+	mode, ok := xdp.ParseMode(k.mode)
 	if !ok {
 		return nil, &bench.FlagError{Flag: "xdp-mode", Given: fmt.Sprintf("%q", k.mode), Allowed: "auto, native or generic", Do: "leave it out for auto"}
 	}

@@ -64,7 +64,8 @@ var perfIdle = []idle{
 
 // perfFlags are the flags that are read as text.
 type perfFlags struct {
-	local, size, connection, atomic, duration string
+	nic                                nicFlags
+	size, connection, atomic, duration string
 }
 
 func newPerfTest(t perf.Test) *cobra.Command {
@@ -85,7 +86,7 @@ func newPerfTest(t perf.Test) *cobra.Command {
 			return runPerf(c, cfg)
 		},
 	}
-	commonFlags(c, &cfg.Common, &v.local, tools.DefaultPort)
+	commonFlags(c, &cfg.Common, &v.nic, tools.DefaultPort)
 	bindFlag(c, &cfg.Common)
 	addPerfFlags(c, &cfg, &v)
 	return c
@@ -141,7 +142,7 @@ func addPerfFlags(c *cobra.Command, cfg *perf.Config, v *perfFlags) {
 
 // set reads the flags that are text.
 func (v *perfFlags) set(cfg *perf.Config) (err error) {
-	if err := setLocal(&cfg.Common, v.local); err != nil {
+	if err := v.nic.set(&cfg.Common); err != nil {
 		return err
 	}
 	if v.atomic != "" {

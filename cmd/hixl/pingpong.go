@@ -54,12 +54,12 @@ var pingpongIdle = []idle{
 
 func newPingpong(name string, service hixl.Type, what, long string) *cobra.Command {
 	cfg := pingpong.Config{Service: service}
-	var local string
+	var n nicFlags
 	c := &cobra.Command{
 		Use: name + " [HOST]", Short: "Pingpong " + what, Long: "Pingpong " + what + ".\n\n" + long,
 		Args: hostArg("hixl pingpong " + name + " [HOST]"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := setLocal(&cfg.Common, local); err != nil {
+			if err := n.set(&cfg.Common); err != nil {
 				return err
 			}
 			if len(args) == 1 {
@@ -73,7 +73,7 @@ func newPingpong(name string, service hixl.Type, what, long string) *cobra.Comma
 			return err
 		},
 	}
-	commonFlags(c, &cfg.Common, &local, tools.DefaultPort)
+	commonFlags(c, &cfg.Common, &n, tools.DefaultPort)
 	bindFlag(c, &cfg.Common)
 	f := c.Flags()
 	size := pingpong.DefaultSize

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
 
@@ -12,7 +13,8 @@ import (
 
 func newRpingCommand() *cobra.Command {
 	var cfg rping.Config
-	var local, addr, source string
+	var n nicFlags
+	var addr, source string
 	var server, client bool
 	c := &cobra.Command{
 		Use:   "rping {-s | -c -a ADDR}",
@@ -34,24 +36,23 @@ could not be completed ends with 2.`,
 			if server == client {
 				return errors.New("rping needs a side: -s for the server, or -c with the server's address, -a")
 			}
-			if local == "" {
-				local = source
-			}
-			if err := setLocal(&cfg.Common, local); err != nil {
+			own, err := rpingAddress(&cfg, client, addr)
+			if err != nil {
 				return err
 			}
-			if err := rpingAddress(&cfg, client, addr); err != nil {
+			n.local = cmp.Or(n.local, source, own)
+			if err := n.set(&cfg.Common); err != nil {
 				return err
 			}
 			announce(c, &cfg.Common)
 			noteIdle(c, []idle{{"debug", "tcpdump and hixl dump show the packets"}})
 			ctx, stop := untilSignal(c)
 			defer stop()
-			_, err := rping.Run(ctx, cfg)
+			_, err = rping.Run(ctx, cfg)
 			return err
 		},
 	}
-	commonFlags(c, &cfg.Common, &local, rping.DefaultPort)
+	commonFlags(c, &cfg.Common, &n, rping.DefaultPort)
 	f := c.Flags()
 	f.BoolVarP(&server, "server", "s", false, "be the server")
 	f.BoolVarP(&client, "client", "c", false, "be the client")
@@ -65,19 +66,18 @@ could not be completed ends with 2.`,
 	return c
 }
 
-// rpingAddress reads -a: a server's own address, which may be any, or the client's
-// server.
-func rpingAddress(cfg *rping.Config, client bool, addr string) error {
-	switch {
-	case client && addr == "":
-		return &tools.OptionError{Option: "-a", Value: "left out", Allowed: "a client needs the server's address"}
-	case client:
-		cfg.Host = addr
-	case addr != "" && !cfg.Local.IsValid():
-		if a, err := netip.ParseAddr(addr); err == nil && a.IsUnspecified() {
-			return nil
+// rpingAddress reads -a: the client's server, or a server's own address, which it
+// returns unless it stands for any.
+func rpingAddress(cfg *rping.Config, client bool, addr string) (own string, err error) {
+	if client {
+		if addr == "" {
+			return "", &tools.OptionError{Option: "-a", Value: "left out", Allowed: "a client needs the server's address"}
 		}
-		return setLocal(&cfg.Common, addr)
+		cfg.Host = addr
+		return "", nil
 	}
-	return nil
+	if a, err := netip.ParseAddr(addr); err == nil && a.IsUnspecified() {
+		return "", nil
+	}
+	return addr, nil
 }

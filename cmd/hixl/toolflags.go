@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
@@ -17,10 +16,10 @@ import (
 )
 
 // commonFlags adds the flags that all counterparts of RDMA tools share.
-func commonFlags(c *cobra.Command, o *tools.Common, local *string, port int) {
+func commonFlags(c *cobra.Command, o *tools.Common, n *nicFlags, port int) {
 	f := c.Flags()
 	f.IntVarP(&o.Port, "port", "p", port, "server's port")
-	f.StringVar(local, "local", "", "address of this side's NIC (default: the one the connection to the peer has here; a server by RDMA CM takes this host's first)")
+	n.add(f)
 	f.DurationVar(&o.Patience, "patience", tools.DefaultPatience, "give up a peer that is silent for so long")
 	f.BoolVar(&o.NoTrains, "no-trains", false, "send each packet by itself, no segmentation by the kernel")
 	f.SortFlags = false
@@ -33,19 +32,6 @@ func commonFlags(c *cobra.Command, o *tools.Common, local *string, port int) {
 // bindFlag adds the flag of servers that wait on TCP.
 func bindFlag(c *cobra.Command, o *tools.Common) {
 	c.Flags().StringVar(&o.Bind, "bind", "", "server: listen on this address only (default: all)")
-}
-
-// setLocal reads the value of --local.
-func setLocal(o *tools.Common, local string) error {
-	if local == "" {
-		return nil
-	}
-	a, err := netip.ParseAddr(local)
-	if err != nil {
-		return &tools.OptionError{Option: "--local", Value: local, Allowed: "an IP address of this host, such as 10.0.0.1 or fe80::1%eth0"}
-	}
-	o.Local = a.Unmap()
-	return nil
 }
 
 // announce lets a server say that it listens, to whoever waits to start a client.

@@ -133,6 +133,8 @@ func TestToolErrors(t *testing.T) {
 		"perf read_bw -c UD":            "-c here cannot work: READs and atomics need RC",
 		"perf atomic_bw -A ADD":         "-A ADD cannot work: FETCH_AND_ADD or CMP_AND_SWAP",
 		"perf write_bw --local here":    "--local here cannot work: an IP address of this host",
+		"rping -s --transport rdma":     "--transport rdma cannot work: udp or xdp",
+		"ucmatose --xdp-mode fast":      "--xdp-mode fast cannot work: auto, native or generic",
 		"perf write_bw -p x":            `invalid argument "x" for "-p, --port" flag`,
 		"pingpong":                      "pingpong needs a service, and got []: rc, uc or ud",
 		"pingpong ud -m 1024":           "unknown shorthand flag: 'm'",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,7 +11,8 @@ import (
 
 func newUcmatoseCommand() *cobra.Command {
 	cfg := cmatose.Defaults()
-	var local, bind string
+	var n nicFlags
+	var bind string
 	c := &cobra.Command{
 		Use:   "ucmatose [-s ADDR]",
 		Short: "ucmatose of librdmacm: open connections, send messages each way, close them",
@@ -27,10 +29,8 @@ arrived, 1 when it was wrong, 2 when the test could not be run to its end.`,
   hixl ucmatose -s 127.0.0.2                 # and its client, on 127.0.0.1`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if local == "" {
-				local = bind
-			}
-			if err := setLocal(&cfg.Common, local); err != nil {
+			n.local = cmp.Or(n.local, bind)
+			if err := n.set(&cfg.Common); err != nil {
 				return err
 			}
 			announce(c, &cfg.Common)
@@ -41,7 +41,7 @@ arrived, 1 when it was wrong, 2 when the test could not be run to its end.`,
 			return err
 		},
 	}
-	commonFlags(c, &cfg.Common, &local, cmatose.DefaultPort)
+	commonFlags(c, &cfg.Common, &n, cmatose.DefaultPort)
 	f := c.Flags()
 	f.StringVarP(&cfg.Host, "server", "s", "", "be the client of this server")
 	f.StringVarP(&bind, "bind", "b", "", "own address, as --local")

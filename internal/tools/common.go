@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gohixl/hixl"
+	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/udp"
 )
 
@@ -38,6 +39,9 @@ type Common struct {
 	Patience time.Duration
 	// NoTrains makes the NIC send each packet by itself.
 	NoTrains bool
+	// Carrier opens what carries the packets of an address; nil is UDP sockets.
+	// The NIC closes it.
+	Carrier func(netip.Addr) (transport.Conn, error)
 	// Out takes what the tool prints; nil is nothing.
 	Out io.Writer
 	// Ready, if not nil, is called once a server listens.
@@ -93,10 +97,22 @@ func (c *Common) OpenNIC(fallback netip.Addr, mtu int) (*hixl.NIC, error) {
 		addr = fallback
 	}
 	cfg := hixl.Config{Address: addr, MTU: mtu, NoTrains: c.NoTrains}
-	if c.NoTrains {
-		cfg.UDP.Trains = udp.TrainsOff
+	if c.Carrier == nil {
+		if c.NoTrains {
+			cfg.UDP.Trains = udp.TrainsOff
+		}
+		return hixl.OpenNIC(cfg)
 	}
-	return hixl.OpenNIC(cfg)
+	conn, err := c.Carrier(addr)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Address, cfg.Transport = netip.Addr{}, conn
+	nic, err := hixl.OpenNIC(cfg)
+	if err != nil {
+		_ = conn.Close() // it may be the second time
+	}
+	return nic, err
 }
 
 // Progress counts the peer's packets that brought something new, for a watch: not

@@ -34,6 +34,7 @@ type Bench struct {
 	// Keep keeps the captures of cells that passed.
 	Keep bool
 
+	carrier  Carrier         // of our end in the cell that runs
 	captures []string        // not yet seen by hixl dump and tshark
 	keep     map[string]bool // those of cells that failed
 	packets  int             // in captures
@@ -45,11 +46,13 @@ type Bench struct {
 
 // Outcome is what became of a cell in one role, as the report has it.
 type Outcome struct {
-	Case   string `json:"case"`
-	Role   Role   `json:"role"`
-	Peer   string `json:"peer"`
-	Status string `json:"status"` // Pass or Fail
-	Detail string `json:"detail"`
+	Case string `json:"case"`
+	Role Role   `json:"role"`
+	// Carrier is what our end was on, if not sockets.
+	Carrier string `json:"carrier,omitempty"`
+	Peer    string `json:"peer"`
+	Status  string `json:"status"` // Pass or Fail
+	Detail  string `json:"detail"`
 
 	// Log is the file that says more of a failure, beside its capture.
 	Log string `json:"-"`
@@ -88,6 +91,11 @@ func (b *Bench) Run(ctx context.Context, c *Cell, role Role) Outcome {
 // once runs a cell; attempt tells its files from those of another attempt.
 func (b *Bench) once(ctx context.Context, c *Cell, role Role, attempt string) Outcome {
 	o := Outcome{Case: c.Name, Role: role, Peer: b.peer(), Status: Pass, group: c.Group}
+	if b.carrier != Sockets {
+		o.Carrier = b.carrier.String()
+		o.group = o.Carrier + ": " + c.Group
+		attempt = "." + string(b.carrier) + attempt
+	}
 	start := time.Now()
 	capture := filepath.Join(b.Dir, fileName(c.Name)+"."+string(role)+attempt+".pcap")
 	detail, err := b.run(ctx, c, role, capture, &o.traffic)

@@ -35,7 +35,7 @@ func peerDies(ctx context.Context, b *Bench, role Role) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	nic, err := openNIC(lab.Host4, false)
+	nic, err := b.carrier.openNIC(lab.Host4, false)
 	if err != nil {
 		return "", err
 	}

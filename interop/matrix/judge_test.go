@@ -77,11 +77,15 @@ func TestJudgeTool(t *testing.T) {
 func TestJudgeTrains(t *testing.T) {
 	write, read := verbs.Case{Op: "write"}, verbs.Case{Op: "read"}
 	on, off := &Cell{Trains: "on"}, &Cell{Trains: "off"}
-	require.NoError(t, on.judgeTrains(write, Client, 3))
-	require.Error(t, on.judgeTrains(write, Client, 0))
-	require.NoError(t, on.judgeTrains(write, Server, 0))
-	require.Error(t, on.judgeTrains(read, Server, 0))
-	require.Error(t, off.judgeTrains(write, Client, 1))
-	require.NoError(t, off.judgeTrains(write, Client, 0))
-	require.NoError(t, (&Cell{}).judgeTrains(write, Client, 1))
+	b := new(Bench)
+	require.NoError(t, b.judgeTrains(on, write, Client, 3))
+	require.Error(t, b.judgeTrains(on, write, Client, 0))
+	require.NoError(t, b.judgeTrains(on, write, Server, 0))
+	require.Error(t, b.judgeTrains(on, read, Server, 0))
+	require.Error(t, b.judgeTrains(off, write, Client, 1))
+	require.NoError(t, b.judgeTrains(off, write, Client, 0))
+	require.NoError(t, b.judgeTrains(&Cell{}, write, Client, 1))
+	b.carrier = Native
+	require.NoError(t, b.judgeTrains(on, write, Client, 0))
+	require.Error(t, b.judgeTrains(on, write, Client, 1))
 }

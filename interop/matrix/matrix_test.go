@@ -39,10 +39,12 @@ func TestSmoke(t *testing.T) {
 	if backend == "" {
 		t.Skip("not asked for: " + runEnv + "=uml or =qemu")
 	}
+	carriers, err := ParseCarriers(os.Getenv(CarrierEnv))
+	require.NoError(t, err)
 	b, err := Boot(t.Context(), backend)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Lab.Close()) }()
-	r := b.RunAll(t.Context(), Table(), Selection{Smoke: true}, func(o Outcome) {
+	r := b.RunAll(t.Context(), Table(), Selection{Smoke: true, Carriers: carriers}, func(o Outcome) {
 		t.Log(o)
 		if o.Status != Pass {
 			t.Errorf("%s [%s]: %s", o.Case, o.Role, o.Detail)

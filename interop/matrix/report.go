@@ -19,11 +19,15 @@ import (
 const (
 	jsonFile = "report.json"
 	textFile = "INTEROP.md"
+
+	jsonFileXDP = "xdp-report.json" // of a run on raw frames
+	textFileXDP = "INTEROP-XDP.md"
 )
 
 // Report is a run of the matrix.
 type Report struct {
 	Image    *lab.Image
+	Command  string // that ran it
 	Commit   string // of what was tested
 	Host     string // kernel of the machine
 	Tshark   string // version
@@ -51,6 +55,9 @@ var notTried = []string{
 	"hixl-bench with rdma_rxe as the requester: its other end is a responder (`benchpeer`), and perftest shows that direction.",
 }
 
+// notTriedXDP is what a run on raw frames leaves out besides.
+const notTriedXDP = "On raw frames: what has nothing of ours on them, cells over veth, where ours is in the guest, and those with rdma_rxe at both ends."
+
 // Late returns the outcomes that are a pass, but not at the first attempt.
 func (r *Report) Late() []Outcome {
 	var late []Outcome
@@ -62,8 +69,18 @@ func (r *Report) Late() []Outcome {
 	return late
 }
 
-// Write writes report.json and INTEROP.md into a folder.
+// xdp reports whether ours was on raw frames.
+func (r *Report) xdp() bool {
+	return slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Carrier != "" })
+}
+
+// Write writes report.json and INTEROP.md into a folder, or of a run on raw frames
+// xdp-report.json and INTEROP-XDP.md.
 func (r *Report) Write(dir string) error {
+	asJSON, asText := jsonFile, textFile
+	if r.xdp() {
+		asJSON, asText = jsonFileXDP, textFileXDP
+	}
 	outcomes := r.Outcomes
 	if outcomes == nil {
 		outcomes = []Outcome{}
@@ -72,19 +89,23 @@ func (r *Report) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, jsonFile), append(b, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, asJSON), append(b, '\n'), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, textFile), r.markdown(), 0o644)
+	return os.WriteFile(filepath.Join(dir, asText), r.markdown(), 0o644)
 }
 
 // markdown is the report for people.
 func (r *Report) markdown() []byte {
 	var b bytes.Buffer
 	failed := len(r.Failed())
-	fmt.Fprintf(&b, "# Interoperability with rdma_rxe\n\n")
-	fmt.Fprintf(&b, "Written by `go run ./interop/cmd/interop -write`; do not edit. %d cells ran, %d failed, %d passed at another attempt than the first.\n\n",
-		len(r.Outcomes), failed, len(r.Late()))
+	title := "Interoperability with rdma_rxe"
+	if r.xdp() {
+		title += " on raw frames"
+	}
+	fmt.Fprintf(&b, "# %s\n\n", title)
+	fmt.Fprintf(&b, "Written by `%s`; do not edit. %d cells ran, %d failed, %d passed at another attempt than the first.\n\n",
+		r.Command, len(r.Outcomes), failed, len(r.Late()))
 	fmt.Fprintf(&b, "- Date: %s\n- hixl: commit %s\n- Host: Linux %s\n", r.Date.UTC().Format(time.DateOnly), r.Commit, r.Host)
 	fmt.Fprintf(&b, "- Peer: rdma_rxe of Linux %s (%s)\n", r.Image.Release, r.Image.Backend)
 	fmt.Fprintf(&b, "- Its programs: %s\n", versions(r.Image.Packages))
@@ -99,6 +120,9 @@ func (r *Report) markdown() []byte {
 	fmt.Fprintf(&b, "\nNot tried:\n\n")
 	for _, n := range notTried {
 		fmt.Fprintf(&b, "- %s\n", n)
+	}
+	if r.xdp() {
+		fmt.Fprintf(&b, "- %s\n", notTriedXDP)
 	}
 	for _, g := range r.groups() {
 		r.table(&b, g)

@@ -45,6 +45,23 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// A run on raw frames leaves the report of the one on sockets alone.
+func TestReportOnRawFrames(t *testing.T) {
+	dir := t.TempDir()
+	r := &Report{Image: &lab.Image{}, Command: "go run it", Outcomes: []Outcome{
+		{Case: "one", Role: Client, Carrier: Native.String(), Status: Pass, group: "AF_XDP native: First"},
+	}}
+	require.NoError(t, r.Write(dir))
+	b, err := os.ReadFile(filepath.Join(dir, "xdp-report.json"))
+	require.NoError(t, err)
+	require.Contains(t, string(b), `"carrier": "AF_XDP native"`)
+	text, err := os.ReadFile(filepath.Join(dir, "INTEROP-XDP.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), "Written by `go run it`")
+	require.Contains(t, string(text), "## AF_XDP native: First")
+	require.NoFileExists(t, filepath.Join(dir, "report.json"))
+}
+
 func TestEmptyReport(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, (&Report{Image: &lab.Image{}}).Write(dir))

@@ -22,6 +22,8 @@ import (
 type Selection struct {
 	Smoke bool           // only those of the short run
 	Match *regexp.Regexp // name and role must match; nil is all
+	// Carriers are what our end is on, one after the other; none is sockets.
+	Carriers []Carrier
 }
 
 // takes reports whether a cell in a role is meant. The text is as progress shows
@@ -36,21 +38,16 @@ func (s Selection) takes(c *Cell, role Role) bool {
 // RunAll runs what is selected of cells and tells of each outcome as it comes.
 func (b *Bench) RunAll(ctx context.Context, cells []Cell, s Selection, tell func(Outcome)) *Report {
 	r := &Report{Image: b.Lab.Image, Date: time.Now(), Commit: commit(ctx), Host: hostRelease()}
-	for i := range cells {
-		c := &cells[i]
-		for _, role := range c.roles() {
-			if !s.takes(c, role) {
-				continue
-			}
-			if ctx.Err() != nil {
-				return r
-			}
-			o := b.Run(ctx, c, role)
-			r.Outcomes = append(r.Outcomes, o)
-			tell(o)
-			if b.packets >= tsharkBatch {
-				b.failed = errors.Join(b.failed, b.decode(ctx))
-			}
+	for st := range s.steps(cells) {
+		if ctx.Err() != nil {
+			return r
+		}
+		b.carrier = st.carrier
+		o := b.Run(ctx, st.cell, st.role)
+		r.Outcomes = append(r.Outcomes, o)
+		tell(o)
+		if b.packets >= tsharkBatch {
+			b.failed = errors.Join(b.failed, b.decode(ctx))
 		}
 	}
 	o := b.decodeRest(ctx)
@@ -71,7 +68,8 @@ func commit(ctx context.Context) string {
 	if err != nil {
 		return "unknown"
 	}
-	changed, err := git("status", "--porcelain", "--", ":/", ":(exclude,top)interop/"+jsonFile, ":(exclude,top)interop/"+textFile)
+	changed, err := git("status", "--porcelain", "--", ":/", ":(exclude,top)interop/"+jsonFile, ":(exclude,top)interop/"+textFile,
+		":(exclude,top)interop/"+jsonFileXDP, ":(exclude,top)interop/"+textFileXDP)
 	if err != nil || changed != "" {
 		hash += "-dirty"
 	}
@@ -89,7 +87,11 @@ func hostRelease() string {
 
 // String is the outcome in a line.
 func (o Outcome) String() string {
-	return fmt.Sprintf("%-4s %6.2fs %s [%s] %s", o.Status, o.took.Seconds(), o.Case, o.Role, o.Detail)
+	on := ""
+	if o.Carrier != "" {
+		on = " on " + o.Carrier
+	}
+	return fmt.Sprintf("%-4s %6.2fs %s [%s]%s %s", o.Status, o.took.Seconds(), o.Case, o.Role, on, o.Detail)
 }
 
 // Guests is how many guests the matrix needs.
@@ -142,12 +144,12 @@ func Boot(ctx context.Context, backend lab.Backend) (*Bench, error) {
 // List returns the cells that are selected, each with its role, as text.
 func List(s Selection) []string {
 	var names []string
-	for _, c := range Table() {
-		for _, role := range c.roles() {
-			if s.takes(&c, role) {
-				names = append(names, fmt.Sprintf("%s: %s [%s]", c.Group, c.Name, role))
-			}
+	for st := range s.steps(Table()) {
+		name := fmt.Sprintf("%s: %s [%s]", st.cell.Group, st.cell.Name, st.role)
+		if st.carrier != Sockets {
+			name += fmt.Sprintf(" on %v", st.carrier)
 		}
+		names = append(names, name)
 	}
 	return names
 }

@@ -88,4 +88,21 @@ func TestSelection(t *testing.T) {
 	all, some := List(Selection{}), List(Selection{Smoke: true})
 	require.Subset(t, all, some)
 	require.Greater(t, len(all), 2*len(some))
+	xdp := List(Selection{Carriers: []Carrier{Native, Generic}})
+	require.Contains(t, xdp, "RDMA CM: rping [server] on AF_XDP generic")
+	for _, name := range xdp {
+		require.NotRegexp(t, `over veth|\[none\]`, name)
+	}
+}
+
+func TestParseCarriers(t *testing.T) {
+	for list, want := range map[string][]Carrier{"": {Sockets}, "native": {Native}, "generic,native": {Generic, Native}} {
+		got, err := ParseCarriers(list)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for _, list := range []string{"udp", "native,", "native,native"} {
+		_, err := ParseCarriers(list)
+		require.ErrorContains(t, err, "no list of carriers")
+	}
 }

@@ -97,7 +97,8 @@ func (b *Bench) start(ctx context.Context, c *Cell, at, peer host, role Role) (p
 		slow = c.Tool.Slow
 	}
 	if at.guest == nil {
-		return startHere(ctx, b.program(c.Tool.Program), strings.Fields(fill(c.Tool.Ours.line(role), values)+slow))
+		args := strings.Fields(fill(c.Tool.Ours.line(role), values) + slow)
+		return startHere(ctx, b.program(c.Tool.Program), append(args, b.carrier.flags()...))
 	}
 	p, err := at.guest.Start(ctx, fill(c.Tool.Theirs.line(role), values)+slow)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 
 	"github.com/gohixl/hixl"
 	"github.com/gohixl/hixl/interop/lab"
@@ -53,7 +52,7 @@ func (b *Bench) verbs(ctx context.Context, c *Cell, role Role) (string, error) {
 	case role == None:
 		return b.verbsOfGuests(ctx, c, vc)
 	}
-	nic, err := openNIC(hostAddr(vc.Family), c.Trains == "off")
+	nic, err := b.carrier.openNIC(hostAddr(vc.Family), c.Trains == "off")
 	if err != nil {
 		return "", err
 	}
@@ -66,7 +65,7 @@ func (b *Bench) verbs(ctx context.Context, c *Cell, role Role) (string, error) {
 	if stats.TxTrains > 0 {
 		detail += fmt.Sprintf(", %d trains", stats.TxTrains)
 	}
-	if err := c.judgeTrains(vc, role, stats.TxTrains); err != nil {
+	if err := b.judgeTrains(c, vc, role, stats.TxTrains); err != nil {
 		return detail, err
 	}
 	return detail, c.Want.judge(vc, r, role == Client)
@@ -76,11 +75,13 @@ func (b *Bench) verbs(ctx context.Context, c *Cell, role Role) (string, error) {
 func sendsBulk(vc verbs.Case, role Role) bool { return (vc.Op == "read") == (role == Server) }
 
 // judgeTrains expects trains where ours sends bulk and they are on.
-func (c *Cell) judgeTrains(vc verbs.Case, role Role, trains uint64) error {
+func (b *Bench) judgeTrains(c *Cell, vc verbs.Case, role Role, trains uint64) error {
 	switch {
 	case c.Trains == "off" && trains > 0:
 		return wrong("%d trains although they are off", trains)
-	case c.Trains == "on" && sendsBulk(vc, role) && trains == 0 && os.Getenv(CarrierEnv) == "":
+	case b.carrier != Sockets && trains > 0:
+		return wrong("%d trains on %v, which knows none", trains, b.carrier)
+	case c.Trains == "on" && sendsBulk(vc, role) && trains == 0 && b.carrier == Sockets:
 		return wrong("no trains although they are on")
 	}
 	return nil

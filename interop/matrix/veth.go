@@ -92,7 +92,7 @@ func (b *Bench) verbsOverVeth(ctx context.Context, c *Cell, vc verbs.Case, role 
 	if c.Trains == "on" && sendsBulk(vc, role) && frames >= packets {
 		return detail, wrong("trains were cut before the veth pair")
 	}
-	if err := c.judgeTrains(vc, role, trains); err != nil {
+	if err := b.judgeTrains(c, vc, role, trains); err != nil {
 		return detail, err
 	}
 	return detail, c.Want.judge(vc, r, role == Client)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/gohixl/hixl/transport"
@@ -47,6 +48,12 @@ func (m Mode) String() string {
 }
 
 var modeNames = [...]string{"auto", "native", "generic"}
+
+// ParseMode returns the mode of a name that String gives, and whether there is one.
+func ParseMode(name string) (Mode, bool) {
+	i := slices.Index(modeNames[:], name)
+	return Mode(max(i, 0)), i >= 0
+}
 
 // Checksum is what the UDP checksum of sent packets is.
 type Checksum uint8

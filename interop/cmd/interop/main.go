@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 type options struct {
 	backend string
 	match   string
+	xdp     string
 	smoke   bool
 	list    bool
 	keep    bool
@@ -34,10 +36,11 @@ func main() {
 	var o options
 	flag.StringVar(&o.backend, "backend", string(lab.UML), "what runs the guests: uml (user-mode Linux, built once) or qemu (Debian's kernel, slow)")
 	flag.StringVar(&o.match, "run", "", "only cells whose \"name [role]\" matches the regular expression")
+	flag.StringVar(&o.xdp, "xdp", os.Getenv(matrix.CarrierEnv), "our end on raw frames instead of sockets: native, generic, or native,generic for one after the other")
 	flag.BoolVar(&o.smoke, "smoke", false, "only the short run")
 	flag.BoolVar(&o.list, "list", false, "list the cells and exit")
 	flag.BoolVar(&o.keep, "keep", false, "keep the captures of cells that pass")
-	flag.BoolVar(&o.write, "write", false, "write interop/report.json and interop/INTEROP.md")
+	flag.BoolVar(&o.write, "write", false, "write interop/report.json and interop/INTEROP.md, on raw frames interop/xdp-report.json and interop/INTEROP-XDP.md")
 	flag.BoolVar(&o.setup, "setup", false, "prepare everything and exit")
 	flag.Parse()
 	code, err := run(o)
@@ -49,7 +52,11 @@ func main() {
 }
 
 func run(o options) (int, error) {
-	s := matrix.Selection{Smoke: o.smoke}
+	carriers, err := matrix.ParseCarriers(o.xdp)
+	if err != nil {
+		return 2, err
+	}
+	s := matrix.Selection{Smoke: o.smoke, Carriers: carriers}
 	if o.match != "" {
 		re, err := regexp.Compile(o.match)
 		if err != nil {
@@ -109,6 +116,7 @@ func inside(o options, s matrix.Selection) (int, error) {
 	b.Keep = o.keep
 	start := time.Now()
 	r := b.RunAll(ctx, matrix.Table(), s, func(o matrix.Outcome) { fmt.Println(o) })
+	r.Command = command(os.Args[1:])
 	failed := r.Failed()
 	for _, l := range r.Late() {
 		fmt.Println("LATE:", l)
@@ -131,6 +139,18 @@ func inside(o options, s matrix.Selection) (int, error) {
 		return 1, nil
 	}
 	return 0, nil
+}
+
+// command is a command line that does what this one did.
+func command(args []string) string {
+	line := "go run ./interop/cmd/interop"
+	for _, a := range args {
+		if strings.ContainsAny(a, " '\"|*()[]^$\\") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		line += " " + a
+	}
+	return line
 }
 
 // tell shows what was noted of a failure, or where that is.
