@@ -292,6 +292,9 @@ func (c *Conn) broken(e qp.Event) {
 	if err := c.nic.nic.Err(); err != nil && e.Cause.Status == cq.StatusFatal {
 		cause = fmt.Errorf("%w: %w", cause, err)
 	}
+	if err := c.MemoryError(); err != nil {
+		cause = fmt.Errorf("%w: %w", cause, err)
+	}
 	c.end(&DisconnectedError{Peer: c.remote, Local: true, Cause: cause})
 }
 

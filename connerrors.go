@@ -72,7 +72,8 @@ type DisconnectedError struct {
 	Local bool
 	// Reason is 0 after an orderly end.
 	Reason RejectReason
-	// Cause is why the queue pair failed, if that ended the connection.
+	// Cause is why the queue pair failed, if that ended the connection. Where a
+	// device's memory failed it unwraps to the device's error as well.
 	Cause error
 	// PrivateData is what the peer's application said, padded with zeros.
 	PrivateData []byte

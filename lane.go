@@ -197,9 +197,22 @@ func (l *lane) failure(s cq.Status) error {
 		if l.gen.cause != nil {
 			return l.gen.cause
 		}
-		return ErrPeerDown
+		return l.orMemory(ErrPeerDown)
 	case s == cq.StatusRemoteAccess: // bounds and rights have been looked at
 		return fmt.Errorf("%w: %w", ErrStale, fault.Err())
+	case s == cq.StatusLocalProtection || s == cq.StatusLocalQPOperation || s == cq.StatusLocalAccess:
+		return l.orMemory(fault.Err())
 	}
 	return fault.Err()
+}
+
+// orMemory adds to err what the device of local memory has said, if that has failed.
+func (l *lane) orMemory(err error) error {
+	if l.conn == nil {
+		return err
+	}
+	if failed := l.conn.MemoryError(); failed != nil {
+		return fmt.Errorf("%w: %w", err, failed)
+	}
+	return err
 }

@@ -76,6 +76,11 @@ func (q *QP) Query() Attr { return q.q.Query() }
 // Stats returns what was counted since the queue pair was connected.
 func (q *QP) Stats() QPStats { return q.q.Stats() }
 
+// MemoryError is why memory failed under the queue pair since it was last reset, or
+// nil: the first error that its device gave, such as a *device.DriverError with the
+// driver's code. Completions tell of it by a status only.
+func (q *QP) MemoryError() error { return q.q.MemoryError() }
+
 // PostSend posts send work requests in order and sends what may leave, with one
 // doorbell for all. The error is [ErrClosed] or a *[PostError], which names the
 // request that was refused; those before it are posted.

@@ -124,7 +124,7 @@ func (t *lateTable) done(token uint64, err error) (wake bool, orphan *lateOp) {
 		return false, nil // a memory that reports twice
 	}
 	op := t.ops[i]
-	if !t.endLocked(op, outcomeOf(err)) {
+	if !t.endLocked(op, op.outcomeOf(err)) {
 		return false, nil
 	}
 	if t.closed {
@@ -182,11 +182,30 @@ func (t *lateTable) close() {
 	t.mu.Unlock()
 }
 
-func outcomeOf(err error) wr.Outcome {
-	if err != nil {
-		return wr.Failed
+// memoryFault is why memory failed for a generation of a queue pair.
+type memoryFault struct {
+	gen uint32
+	err error
+}
+
+// outcomeOf is what the engine is told of err, which the queue pair keeps.
+func (op *lateOp) outcomeOf(err error) wr.Outcome {
+	if err == nil {
+		return wr.Done
 	}
-	return wr.Done
+	if f := op.q.fault.Load(); f == nil || f.gen != op.gen {
+		op.q.fault.CompareAndSwap(f, &memoryFault{gen: op.gen, err: err})
+	}
+	return wr.Failed
+}
+
+// MemoryError is why memory failed under the queue pair since it was last reset: the
+// first error of its device, or nil.
+func (q *Queue) MemoryError() error {
+	if f := q.fault.Load(); f != nil && f.gen == q.View().Gen {
+		return f.err
+	}
+	return nil
 }
 
 // MemoryDone implements device.Completer: a memory has finished what it could not

@@ -93,7 +93,7 @@ func (r *receiver) placeLate(now mono.Time, q *Queue, w *wr.Work) {
 		q.slow, _ = mem.(device.Congester)
 		done, err := mem.WriteV(r.vec[:], op.id(), n)
 		if done {
-			n.late.end(op, outcomeOf(err)) // the issuer's own call is still pending
+			n.late.end(op, op.outcomeOf(err)) // the issuer's own call is still pending
 		}
 	}
 	if n.late.end(op, outcome) {
@@ -114,7 +114,7 @@ func (r *receiver) atomic(now mono.Time, q *Queue, w *wr.Work) {
 	n.late.add(op)
 	done, err := ratomic.Do(s.Region.Memory(), &op.atomic, op.id(), n)
 	if done {
-		n.late.end(op, outcomeOf(err))
+		n.late.end(op, op.outcomeOf(err))
 	}
 	if n.late.end(op, wr.Done) {
 		n.finish(now, op)

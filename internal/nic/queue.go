@@ -39,6 +39,7 @@ type Queue struct {
 	nextInPath *Queue
 
 	warned atomic.Bool // of datagrams that can never be sent
+	fault  atomic.Pointer[memoryFault]
 
 	// Guarded by the timers' lock; armed may be read without.
 	armed atomic.Int64 // mono.Time; 0 is not armed

@@ -375,7 +375,7 @@ func (s *sender) readLate(rec *record, j *job, spans []mr.Span, dst []byte) wr.O
 		n.late.add(op)
 		done, err := spans[i].Region.Memory().ReadV(s.vec[:], op.id(), n)
 		if done {
-			n.late.end(op, outcomeOf(err)) // the issuer's own call is still pending
+			n.late.end(op, op.outcomeOf(err)) // the issuer's own call is still pending
 		}
 	}
 	if !n.late.end(op, outcome) {
