@@ -124,6 +124,7 @@ type lane struct {
 	open   *chunk   // being filled
 	full   []*chunk // in the order in which they are to go
 	flying []*chunk // given to the engine
+	stuck  []*chunk // given to a stream that could not be ended
 	lines  []*line
 }
 
@@ -131,6 +132,7 @@ type lane struct {
 type line struct {
 	stream device.Stream
 	busy   int
+	stuck  bool // it could not be ended
 }
 
 // depth is how many: one that is copied, and one that the engine finds when it is
@@ -181,8 +183,8 @@ func (l *lane) next() (*chunk, *line) {
 	return c, s
 }
 
-// landed takes a buffer back.
-func (l *lane) landed(c *chunk) {
+// landed takes a buffer back, to be used again unless the engine may do so as well.
+func (l *lane) landed(c *chunk, stuck bool) {
 	for i := range l.flying {
 		if l.flying[i] == c {
 			l.flying = append(l.flying[:i], l.flying[i+1:]...)
@@ -190,6 +192,10 @@ func (l *lane) landed(c *chunk) {
 		}
 	}
 	c.reset()
+	if stuck {
+		l.stuck = append(l.stuck, c)
+		return
+	}
 	l.free = append(l.free, c)
 }
 

@@ -105,10 +105,10 @@ func (p *Pool) giveBack() error {
 		for _, s := range l.lines {
 			errs = append(errs, s.stream.Destroy())
 		}
-		for _, c := range l.free {
+		for _, c := range append(l.free, l.stuck...) {
 			errs = append(errs, p.drv.FreeHost(c.buf))
 		}
-		l.lines, l.free = nil, nil
+		l.lines, l.free, l.stuck = nil, nil, nil
 	}
 	return errors.Join(errs...)
 }

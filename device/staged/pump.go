@@ -3,6 +3,7 @@ package staged
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/gohixl/hixl/device"
 )
@@ -80,7 +81,7 @@ func (p *Pool) land() bool {
 	for _, q := range parts {
 		over = p.partOver(q, l.err, over)
 	}
-	l.c.lane.landed(l.c)
+	l.c.lane.landed(l.c, l.line.stuck)
 	if errors.Is(l.err, device.ErrLost) || len(l.c.lane.lines) == 0 {
 		over = p.fail(l.err, over)
 	}
@@ -95,20 +96,33 @@ func (p *Pool) renew(l landing) {
 	if l.line.stream != l.stream {
 		return
 	}
-	_ = l.stream.Destroy() // it is of no use, whatever becomes of it
+	ended := l.stream.Destroy()
+	if ended != nil && !errors.Is(ended, device.ErrLost) && !errors.Is(ended, device.ErrClosed) {
+		// The engine may use the buffers yet: they are given to nobody any more.
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		l.line.stuck = true
+		p.drop(l)
+		return
+	}
 	s, err := p.drv.NewStream(p.cfg.Priority)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err == nil {
-		l.line.stream = s
+	if err != nil {
+		p.drop(l)
 		return
 	}
+	l.line.stream = s
+	if lines := &l.c.lane.lines; !slices.Contains(*lines, l.line) { // it could not be replaced before
+		*lines = append(*lines, l.line)
+	}
+}
+
+// drop does without a stream from now on. Locked.
+func (p *Pool) drop(l landing) {
 	lines := &l.c.lane.lines
-	for i := range *lines {
-		if (*lines)[i] == l.line {
-			*lines = append((*lines)[:i], (*lines)[i+1:]...)
-			return
-		}
+	if i := slices.Index(*lines, l.line); i >= 0 {
+		*lines = slices.Delete(*lines, i, i+1)
 	}
 }
 

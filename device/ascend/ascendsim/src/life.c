@@ -45,6 +45,7 @@ struct injection {
 };
 static struct injection injections[32];
 static int ninjections;
+static int64_t injected;  // failures so far
 
 // inject reads "call:code[:after[:count]]", several with commas between. The
 // count is 1 unless said otherwise; 0 is without end.
@@ -121,6 +122,7 @@ int enter(const char *call) {
     if (strcmp(j->call, call) || j->count <= 0) continue;
     if (j->after-- > 0) continue;
     j->count--;
+    injected++;
     code = j->code;
   }
   pthread_mutex_unlock(&big);
@@ -283,6 +285,7 @@ API const char *aclGetRecentErrMsg(void) {
 API int64_t ascendsim_count(const char *what) {
   pthread_mutex_lock(&big);
   int64_t n = -1;
+  if (!strcmp(what, "injected")) n = injected;
   if (!strcmp(what, "blocks")) n = count_allocs(K_DEVICE);
   if (!strcmp(what, "buffers")) n = count_allocs(K_HOST);
   if (!strcmp(what, "physical")) n = count_allocs(K_PHYSICAL);
