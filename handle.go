@@ -198,6 +198,9 @@ func (p *Peer) finish(h *Handle) {
 		h.trace.transfer(h, p.c.nic.nic.Now())
 	}
 	onDone, ch, stream := h.onDone, h.ch, h.stream
+	if stream != nil && h.err != nil && h.lane != 0 {
+		stream.lost.Store(true)
+	}
 	h.done.Store(true) // from here on it may be another transfer's, if nobody has it
 	if ch != nil {
 		close(ch)

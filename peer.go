@@ -39,6 +39,7 @@ type Peer struct {
 	gen       uint32    // of the newest generation that was up
 	tried     uint32    // of the newest that was begun
 	fails     uint64    // attempts that came to nothing
+	breaks    uint32    // generations that broke
 	cur       *generation
 	next      *generation    // is being made
 	old       []*generation  // not fenced, or not flushed

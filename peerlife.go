@@ -164,6 +164,7 @@ func (p *Peer) breakUp(now mono.Time, cause error) {
 		return
 	}
 	p.cur = nil
+	p.breaks++
 	p.c.up.Add(-1)
 	if !p.passive {
 		p.c.reached.Add(-1)

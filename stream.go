@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // StreamConfig says how a stream shares a peer's queue pairs with others.
@@ -37,11 +38,13 @@ type Stream struct {
 	running  []streamItem // begun, and not known to have ended
 	bytes    uint64       // of them
 	calls    int          // of them
-	lanes    map[*Peer]uint8
+	lanes    map[*Peer]berth
 	reads    bool // a read or an atomic is among them
 	err      error
 	closed   bool
 	attended bool // guarded by the context's todo
+
+	lost atomic.Bool // something that was begun has failed; set under the peer's lock
 }
 
 // maxRunning bounds what of a stream is under way; the rest waits here.
@@ -58,6 +61,9 @@ type streamItem struct {
 	wait bool
 }
 
+// records reports whether it is an event of Record, not yet come.
+func (x *streamItem) records() bool { return x.h == nil && x.f == nil && !x.wait }
+
 // StreamEvent is a place in the flow of a stream.
 type StreamEvent struct {
 	c *Context
@@ -71,7 +77,7 @@ type StreamEvent struct {
 
 // NewStream makes a stream. It costs nothing while it is idle.
 func (c *Context) NewStream(cfg StreamConfig) *Stream {
-	s := &Stream{c: c, cfg: cfg, lanes: make(map[*Peer]uint8)}
+	s := &Stream{c: c, cfg: cfg, lanes: make(map[*Peer]berth)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -131,11 +137,18 @@ func (s *Stream) Call(f func() error) (*StreamEvent, error) {
 }
 
 // Record returns an event that comes when everything that was put on the stream before
-// has ended. On a stream that is closed it never comes.
+// has ended, of one that is closed as well. Two records with nothing between them are
+// the same event, so that MaxQueued need not bound them.
 func (s *Stream) Record() *StreamEvent {
-	e := s.event()
-	_ = s.put(streamItem{e: e})
-	return e
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.queue); n > 0 && s.queue[n-1].records() {
+		return s.queue[n-1].e
+	}
+	x := streamItem{e: s.event()}
+	s.queue = append(s.queue, x)
+	s.advance()
+	return x.e
 }
 
 // Wait makes what is put on the stream from now on wait for an event of another one,
@@ -178,12 +191,10 @@ func (s *Stream) Query() bool {
 
 // Close takes no more work; what is on the stream goes on. Closing twice is fine.
 func (s *Stream) Close() error {
-	s.c.mu.Lock()
-	delete(s.c.streams, s)
-	s.c.mu.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
+	s.mu.Unlock()
+	s.pump()
 	return nil
 }
 
@@ -210,11 +221,18 @@ func (s *Stream) put(x streamItem) error {
 	return nil
 }
 
-// pump begins what can be begun.
+// pump begins what can be begun. The context forgets a stream that is closed, not
+// before nothing is left that would have to be told of the context's end.
 func (s *Stream) pump() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.advance()
+	over := s.closed && len(s.queue)+len(s.running) == 0
+	s.mu.Unlock()
+	if over {
+		s.c.mu.Lock()
+		delete(s.c.streams, s)
+		s.c.mu.Unlock()
+	}
 }
 
 // advance notes what has ended and begins what can be begun. s.mu is held.
@@ -227,12 +245,14 @@ func (s *Stream) advance() {
 		if s.err != nil && len(s.running) > 0 {
 			return // what is behind ends behind it
 		}
+		if !s.begin(&x) {
+			return
+		}
 		if s.queue[0] = (streamItem{}); len(s.queue) == 1 {
 			s.queue = nil
 		} else {
 			s.queue = s.queue[1:]
 		}
-		s.begin(&x)
 	}
 }
 
@@ -260,6 +280,7 @@ func (s *Stream) retire() {
 	if s.running = s.running[n:]; len(s.running) == 0 {
 		s.running, s.reads = nil, false
 		clear(s.lanes)
+		s.lost.Store(false)
 	}
 }
 
@@ -285,8 +306,9 @@ func (s *Stream) may(x *streamItem) bool {
 	return s.running[len(s.running)-1].h.p == x.h.p
 }
 
-// begin begins what is next, or fails it. s.mu is held.
-func (s *Stream) begin(x *streamItem) {
+// begin begins what is next, or fails it; false: not before what is under way has
+// ended. s.mu is held.
+func (s *Stream) begin(x *streamItem) bool {
 	switch {
 	case x.wait:
 		if err := x.e.Err(); err != nil && s.err == nil {
@@ -301,8 +323,9 @@ func (s *Stream) begin(x *streamItem) {
 	case s.err != nil:
 		x.h.refuse(fmt.Errorf("%w: %w", ErrStream, s.err))
 	default:
-		s.transfer(x)
+		return s.transfer(x)
 	}
+	return true
 }
 
 // run runs a call. s.mu is held.
@@ -322,22 +345,26 @@ func (s *Stream) run(x *streamItem) {
 	go do()
 }
 
-// transfer begins a transfer. s.mu is held.
-func (s *Stream) transfer(x *streamItem) {
+// transfer is begin for a transfer. s.mu is held.
+func (s *Stream) transfer(x *streamItem) bool {
 	t := x.t
 	t.Flags |= Ordered
 	if s.reads && (t.Op == Write || t.Op == WriteImm) {
 		t.Flags |= FenceBefore // its bytes may be those that were read
 	}
-	s.reads = s.reads || t.Op == Read || t.Op.atomic()
-	if err := x.h.p.beginOn(s, x.h, t); err != nil {
+	switch later, err := x.h.p.beginOn(s, x.h, t); {
+	case later:
+		return false
+	case err != nil:
 		x.h.refuse(err)
 		s.failed(x.h.err)
-		return
+		return true
 	}
+	s.reads = s.reads || t.Op == Read || t.Op.atomic()
 	x.t = nil
 	s.bytes += x.n
 	s.running = append(s.running, *x)
+	return true
 }
 
 // refuse ends a handle whose transfer was not begun.

@@ -248,3 +248,35 @@ func TestStreamLive(t *testing.T) {
 	require.NoError(t, copied.Close())
 	require.ErrorIs(t, copied.Wait(used.Record()), hixl.ErrClosed)
 }
+
+// What waits on a stream ends with its context, closed or not, and so do records,
+// also those for which there was no room; on a stream that is closed they come too.
+func TestStreamClosedWithWork(t *testing.T) {
+	w := newWorld(t, 2, sim.Config{Seed: 4}, hixl.PeerConfig{Seed: 4, MaxQueued: 3})
+	p := w.peer(1, 0)
+	s := w.all[1].NewStream(hixl.StreamConfig{})
+	done := s.Record()
+	require.True(t, done.Query())
+	require.NotSame(t, done, s.Record())
+	require.NoError(t, s.Wait(new(stuck).event(t, w)))
+	tell := hixl.Transfer{Op: hixl.Notify, Notify: &hixl.Notification{Name: "never"}}
+	first, second := put(t, s, p, tell), put(t, s, p, tell)
+	_, err := s.Transfer(p, &tell)
+	require.ErrorIs(t, err, hixl.ErrBusy)
+	end := s.Record()
+	require.Same(t, end, s.Record())
+	require.NoError(t, s.Close())
+	require.Same(t, end, s.Record())
+	w.pass(time.Second)
+	require.False(t, end.Query())
+	w.halt(1)
+	require.True(t, end.Query())
+	require.ErrorIs(t, end.Err(), hixl.ErrClosed)
+	for _, h := range []*hixl.Handle{first, second} {
+		done, err := h.Poll()
+		require.True(t, done)
+		require.ErrorIs(t, err, hixl.ErrStream)
+	}
+	require.True(t, s.Query())
+	require.True(t, s.Record().Query())
+}

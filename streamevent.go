@@ -2,6 +2,7 @@ package hixl
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gohixl/hixl/internal/mono"
 )
@@ -54,7 +55,7 @@ func (e *StreamEvent) Time() (at Time, ok bool) {
 func (e *StreamEvent) query(s *Stream) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.at.IsZero() {
+	if e.at.IsZero() && !slices.Contains(e.waits, s) {
 		e.waits = append(e.waits, s)
 	}
 	return !e.at.IsZero()

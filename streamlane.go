@@ -2,9 +2,15 @@ package hixl
 
 import "github.com/gohixl/hixl/internal/mono"
 
-// berth returns the lane, counted from 1, on which a stream's work goes, if it can be
+// berth is where the work of a stream goes that is under way to a peer.
+type berth struct {
+	lane   uint8  // counted from 1
+	breaks uint32 // of the peer, when the first of it was begun
+}
+
+// laneOf returns the lane, counted from 1, on which a stream's work goes, if it can be
 // had. p.mu is held.
-func (p *Peer) berth(now mono.Time, s *Stream) uint8 {
+func (p *Peer) laneOf(now mono.Time, s *Stream) uint8 {
 	want := 0
 	switch n := p.c.cfg.QPs; {
 	case s.cfg.Priority > 0 && n > 2:
@@ -33,7 +39,7 @@ func (p *Peer) reserved(l *lane) bool {
 
 // pinned returns the lane on which ordered work goes. p.mu is held.
 func (p *Peer) pinned(x *piece) *lane {
-	if x.h != nil && int(x.h.lane) > 1 {
+	if x.h != nil && x.h.lane > 1 && int(x.h.lane) <= len(p.cur.lanes) {
 		if l := p.cur.lanes[x.h.lane-1]; l != nil {
 			return l
 		}
@@ -42,20 +48,24 @@ func (p *Peer) pinned(x *piece) *lane {
 }
 
 // beginOn begins a transfer of a stream, on the lane where the work of the stream that
-// has not ended is.
-func (p *Peer) beginOn(s *Stream, h *Handle, t *Transfer) error {
+// has not ended is. later: some of that has failed, or will since its connection broke,
+// and this must not take effect before the stream knows.
+func (p *Peer) beginOn(s *Stream, h *Handle, t *Transfer) (later bool, err error) {
 	p.mu.Lock()
 	defer p.release()
 	if h.done.Load() {
-		return h.err // canceled
+		return false, h.err // canceled
 	}
-	lane, ok := s.lanes[p]
-	if !ok {
-		lane = p.berth(p.c.nic.nic.Now(), s)
-		s.lanes[p] = lane
+	b, ok := s.lanes[p]
+	switch {
+	case !ok:
+		b = berth{p.laneOf(p.c.nic.nic.Now(), s), p.breaks}
+		s.lanes[p] = b
+	case b.breaks != p.breaks || s.lost.Load():
+		return true, nil
 	}
-	h.lane, h.waits = lane, false
-	return p.beginLocked(h, t)
+	h.lane, h.waits = b.lane, false
+	return false, p.beginLocked(h, t)
 }
 
 // attendStream has the dispatcher look after a stream soon. It may be called with any

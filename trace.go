@@ -2,6 +2,7 @@ package hixl
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,8 +14,8 @@ import (
 )
 
 // Trace records what a context's transfers took, and what was computed meanwhile, so
-// that one sees where the time goes. It keeps the newest spans; totals count all. All
-// methods may be called from any goroutine, and of a nil Trace do nothing.
+// that one sees where the time goes. It keeps the newest spans, and counts those it lost.
+// All methods may be called from any goroutine, and of a nil Trace do nothing.
 type Trace struct {
 	clock func() mono.Time // set once
 
@@ -84,7 +85,7 @@ func (t *Trace) snapshot() (spans []span, lost uint64) {
 	t.mu.Lock()
 	spans, lost = slices.Clone(t.spans), t.lost
 	t.mu.Unlock()
-	slices.SortStableFunc(spans, func(a, b span) int { return int(a.from.Sub(b.from)) })
+	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	return spans, lost
 }
 
@@ -172,7 +173,7 @@ func (c *cover) common(o *cover) (d time.Duration) {
 	return d
 }
 
-// event is a span as Chrome's trace viewer and Perfetto read it.
+// traceEvent is a span as Chrome's trace viewer and Perfetto read it.
 type traceEvent struct {
 	Name  string         `json:"name"`
 	Phase string         `json:"ph"`
