@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -17,6 +18,7 @@ import (
 type carrier struct {
 	transport string
 	mode      string
+	spin      time.Duration
 	netns     bool
 	linkMTU   int
 }
@@ -26,6 +28,7 @@ const defaultLinkMTU = 1500
 func (k *carrier) flags(f *pflag.FlagSet) {
 	f.StringVar(&k.transport, "transport", "udp", "what carries the packets: udp, or xdp for AF_XDP, which needs root and an Ethernet link")
 	f.StringVar(&k.mode, "xdp-mode", "auto", "where the XDP program runs: native, generic, or auto for native where the driver has it")
+	f.DurationVar(&k.spin, "xdp-spin", 0, "how long a wait for packets of --transport xdp looks at the rings before it sleeps, 0 to 1ms; both sides")
 }
 
 func (k *carrier) netFlags(f *pflag.FlagSet) {
@@ -39,11 +42,19 @@ func (k *carrier) opener() (bench.Opener, error) {
 	if !ok {
 		return nil, &bench.FlagError{Flag: "xdp-mode", Given: fmt.Sprintf("%q", k.mode), Allowed: "auto, native or generic", Do: "leave it out for auto"}
 	}
+	switch {
+	case k.spin < 0 || k.spin > xdp.MaxSpin:
+		return nil, &bench.FlagError{Flag: "xdp-spin", Given: k.spin.String(), Allowed: "0 to 1ms", Do: "try 50us, or leave it out"}
+	case k.spin > 0 && k.transport != "xdp":
+		return nil, &bench.FlagError{Flag: "xdp-spin", Given: k.spin.String(), Allowed: "only with --transport xdp", Do: "add that, or leave it out"}
+	}
 	switch k.transport {
 	case "udp":
 		return nil, nil
 	case "xdp":
-		return func(addr netip.Addr) (transport.Conn, error) { return xdp.Open(addr, xdp.Config{Mode: mode}) }, nil
+		return func(addr netip.Addr) (transport.Conn, error) {
+			return xdp.Open(addr, xdp.Config{Mode: mode, Spin: k.spin})
+		}, nil
 	}
 	return nil, &bench.FlagError{Flag: "transport", Given: fmt.Sprintf("%q", k.transport), Allowed: "udp or xdp", Do: "leave it out for udp"}
 }
@@ -79,7 +90,7 @@ func (k *carrier) config(cfg *bench.Config, serve bool) error {
 	if err != nil {
 		return fmt.Errorf("finding this program to start it again: %w", err)
 	}
-	cfg.PeerCommand = []string{self, "peer", "--transport", k.transport, "--xdp-mode", k.mode}
+	cfg.PeerCommand = []string{self, "peer", "--transport", k.transport, "--xdp-mode", k.mode, "--xdp-spin", k.spin.String()}
 	cfg.PeerStart = startThere
 	return nil
 }

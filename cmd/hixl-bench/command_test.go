@@ -94,7 +94,7 @@ func TestServeRefusesTheRequestersFlags(t *testing.T) {
 	require.NoError(t, err)
 	for _, m := range regexp.MustCompile(`(?m)^ +(?:-\w, | +)--([a-z-]+) `).FindAllStringSubmatch(help, -1) {
 		switch m[1] {
-		case "serve", "listen", "local", "transport", "xdp-mode", "help":
+		case "serve", "listen", "local", "transport", "xdp-mode", "xdp-spin", "help":
 		default:
 			require.Contains(t, values, m[1], "a flag that --serve neither uses nor refuses")
 		}

@@ -29,7 +29,7 @@ func TestNetns(t *testing.T) {
 	require.NoError(t, err)
 	for _, args := range [][]string{
 		{"--transport", "udp"},
-		{"--transport", "xdp", "--xdp-mode", "native"},
+		{"--transport", "xdp", "--xdp-mode", "native", "--xdp-spin", "20us"},
 		{"--transport", "xdp", "--xdp-mode", "generic", "--link-mtu", "9000", "--no-trains"},
 	} {
 		var out, said bytes.Buffer

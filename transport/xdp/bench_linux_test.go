@@ -12,37 +12,49 @@ import (
 )
 
 // BenchmarkPackets sends packets of 1 KiB of payload one way over a link of their
-// own, never more than a window ahead of the reader.
+// own, never more than a window ahead of the reader, which sleeps whenever there is
+// nothing to read, or looks for a while first.
 func BenchmarkPackets(b *testing.B) {
+	const spin = 50 * time.Microsecond
 	for _, tt := range []struct {
 		name string
-		open func(p *veth.Pair) (transport.Conn, transport.Conn)
+		cfg  *xdp.Config   // nil for sockets
+		spin time.Duration // of who reads from sockets
 	}{
-		{"udp", func(p *veth.Pair) (transport.Conn, transport.Conn) {
-			cfg := udp.Config{Trains: udp.TrainsOff}
-			return udpAt(b, p, 0, veth.Addrs4[0], cfg), udpAt(b, p, 1, veth.Addrs4[1], cfg)
-		}},
-		{"native", func(p *veth.Pair) (transport.Conn, transport.Conn) {
-			cfg := xdp.Config{Mode: xdp.ModeNative}
-			return openAt(b, p, 0, veth.Addrs4[0], cfg), openAt(b, p, 1, veth.Addrs4[1], cfg)
-		}},
-		{"busy polling", func(p *veth.Pair) (transport.Conn, transport.Conn) {
-			cfg := xdp.Config{Mode: xdp.ModeNative, BusyPoll: 50 * time.Microsecond}
-			return openAt(b, p, 0, veth.Addrs4[0], cfg), openAt(b, p, 1, veth.Addrs4[1], cfg)
-		}},
-		{"generic", func(p *veth.Pair) (transport.Conn, transport.Conn) {
-			cfg := xdp.Config{Mode: xdp.ModeGeneric}
-			return openAt(b, p, 0, veth.Addrs4[0], cfg), openAt(b, p, 1, veth.Addrs4[1], cfg)
-		}},
+		{"udp", nil, 0},
+		{"udp spinning", nil, spin},
+		{"native", &xdp.Config{Mode: xdp.ModeNative}, 0},
+		{"native spinning", &xdp.Config{Mode: xdp.ModeNative, Spin: spin}, 0},
+		{"native busy polling", &xdp.Config{Mode: xdp.ModeNative, BusyPoll: spin}, 0},
+		{"generic", &xdp.Config{Mode: xdp.ModeGeneric}, 0},
+		{"generic spinning", &xdp.Config{Mode: xdp.ModeGeneric, Spin: spin}, 0},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
-			from, to := tt.open(lab(b, veth.Config{}))
-			oneWay(b, from, to)
+			p := lab(b, veth.Config{})
+			var ends [2]transport.Conn
+			for i := range ends {
+				if tt.cfg == nil {
+					ends[i] = udpAt(b, p, i, veth.Addrs4[i], udp.Config{Trains: udp.TrainsOff})
+				} else {
+					ends[i] = openAt(b, p, i, veth.Addrs4[i], *tt.cfg)
+				}
+			}
+			oneWay(b, ends[0], ends[1], tt.spin)
 		})
 	}
 }
 
-func oneWay(b *testing.B, from, to transport.Conn) {
+// readWith reads a batch, looking for up to spin before it sleeps.
+func readWith(c transport.Conn, slots []transport.Rx, spin time.Duration) (int, error) {
+	for start := time.Now(); spin > 0 && time.Since(start) < spin; {
+		if n, err := c.ReadBatch(slots, false); n > 0 || err != nil {
+			return n, err
+		}
+	}
+	return c.ReadBatch(slots, true)
+}
+
+func oneWay(b *testing.B, from, to transport.Conn, spin time.Duration) {
 	const size, each, window = 1056, 64, 1024
 	batch := make([]transport.Tx, each)
 	for i := range batch {
@@ -61,7 +73,7 @@ func oneWay(b *testing.B, from, to transport.Conn) {
 	go func() {
 		defer close(done)
 		for got := 0; got < b.N; {
-			n, err := to.ReadBatch(slots, true)
+			n, err := readWith(to, slots, spin)
 			if err != nil {
 				return
 			}

@@ -21,6 +21,8 @@ const (
 	// 32 cost twice the calls.
 	DefaultTxBudget = 512
 	DefaultHopLimit = 64
+	// MaxSpin bounds Spin: whoever has waited so long does not lose by sleeping.
+	MaxSpin = time.Millisecond
 	// MaxMTU bounds the packets of a link with a larger MTU: RoCEv2 has none
 	// that are longer than 4.3 KB.
 	MaxMTU = 9216
@@ -106,6 +108,12 @@ type Config struct {
 	// TxBudget is how many packets one system call sends, 1..65535, default 512.
 	// Kernels without the option send 32.
 	TxBudget int
+	// Spin is how long a wait for packets looks at the rings before it sleeps, at
+	// most MaxSpin; 0 is not at all. On virtual links whoever sleeps is woken on the
+	// sender's processor, at the sender's cost: a receiver that looks lets it send
+	// more. It takes processor time, up to that long after each packet, and what comes
+	// by the kernel's way waits as long: see the package's documentation.
+	Spin time.Duration
 	// BusyPoll has reads poll the driver for up to that long, at most a second;
 	// 0 is off. It pays with hardware whose interrupts cost more; on virtual links
 	// it does not.
@@ -152,6 +160,8 @@ func (c Config) fill() (Config, error) {
 		return c, &transport.ConfigError{Field: "xdp.Config.ZeroCopy", Value: c.ZeroCopy, Allowed: "ZeroCopyAuto, ZeroCopyOff, ZeroCopyOnly"}
 	case c.ZeroCopy == ZeroCopyOnly && c.Mode == ModeGeneric:
 		return c, &transport.ConfigError{Field: "xdp.Config.ZeroCopy", Value: "ZeroCopyOnly", Allowed: "anything else with ModeGeneric"}
+	case c.Spin < 0 || c.Spin > MaxSpin:
+		return c, &transport.ConfigError{Field: "xdp.Config.Spin", Value: c.Spin, Allowed: "0 to 1ms"}
 	case c.BusyPoll < 0 || c.BusyPoll > time.Second:
 		return c, &transport.ConfigError{Field: "xdp.Config.BusyPoll", Value: c.BusyPoll, Allowed: "0 to 1s"}
 	}

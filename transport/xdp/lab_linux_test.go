@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -74,6 +75,16 @@ func TestConformance(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A reader that looks before it sleeps hears all that one hears that sleeps at once:
+// packets on the rings and on the kernel's socket, and the end of the Conn.
+func TestConformanceSpinning(t *testing.T) {
+	p := lab(t, veth.Config{})
+	transporttest.Run(t, func(t *testing.T) (transport.Conn, transport.Conn) {
+		cfg := xdp.Config{Spin: 50 * time.Microsecond}
+		return openAt(t, p, 0, veth.Addrs4[0], cfg), openAt(t, p, 1, veth.Addrs4[1], cfg)
+	})
 }
 
 // Sockets at one end and rings at the other understand each other, both ways.

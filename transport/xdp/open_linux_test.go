@@ -63,6 +63,7 @@ func TestOpenErrors(t *testing.T) {
 		{"mode", veth.Addrs4[0], xdp.Config{Mode: 9}, transport.ErrConfig, "Mode"},
 		{"frames", veth.Addrs4[0], xdp.Config{RxFrames: 100}, transport.ErrConfig, "a power of two"},
 		{"hop limit", veth.Addrs4[0], xdp.Config{HopLimit: 256}, transport.ErrConfig, "HopLimit"},
+		{"spin", veth.Addrs4[0], xdp.Config{Spin: time.Second}, transport.ErrConfig, "Spin"},
 		{"busy poll", veth.Addrs4[0], xdp.Config{BusyPoll: time.Hour}, transport.ErrConfig, "BusyPoll"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package xdp
 
 import (
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -62,6 +63,9 @@ func (p *part) WaitRead() error {
 	if err := p.c.closedError(); err != nil {
 		return err
 	}
+	if p.spin(p.c.cfg.Spin) {
+		return nil
+	}
 	w := p.wait.get(p)
 	err := p.c.kernel.conn.Control(w.poll)
 	p.wait.put(w)
@@ -69,6 +73,33 @@ func (p *part) WaitRead() error {
 		return closed
 	}
 	return err
+}
+
+// looks is how often the rings are looked at between two looks at the clock.
+const looks = 32
+
+// spin looks at the rings for that long, and reports whether there is something to
+// read or the Conn has ended. Packets on the kernel's socket, and the bell, are for
+// the wait that follows.
+func (p *part) spin(long time.Duration) bool {
+	if long == 0 {
+		return false
+	}
+	for end := time.Now().Add(long); ; {
+		for range looks {
+			for _, q := range p.queues {
+				if q.rings.rx.pending() > 0 {
+					return true
+				}
+			}
+		}
+		if p.c.closedError() != nil {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
 }
 
 // ring ends the waiting of all, for good.
