@@ -257,3 +257,18 @@ func TestTwoUsers(t *testing.T) {
 	require.Equal(t, "first", string(got))
 	require.ErrorIs(t, second.Copy(device.Copy{Dir: device.Out, Dev: c.Addr, Host: got}), device.ErrClosed)
 }
+
+// Two users who name the libraries differently share one runtime: who leaves first ends
+// nothing of the other's.
+func TestTwoUsersOfOneRuntime(t *testing.T) {
+	s := newSim(t, nil)
+	first, err := ascend.Open(s.config())
+	require.NoError(t, err)
+	second := s.open(func(c *ascend.Config) { c.Driver = ascend.None })
+	b := alloc(t, second, []byte("second"))
+	require.NoError(t, first.Close())
+	got := make([]byte, 6)
+	require.NoError(t, second.Copy(device.Copy{Dir: device.Out, Dev: b.Addr, Host: got}))
+	require.Equal(t, "second", string(got))
+	require.NoError(t, second.Free(b))
+}

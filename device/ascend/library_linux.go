@@ -11,8 +11,16 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// library is the runtime, loaded and initialised once for all devices of a process
-// that use the same file.
+// started is a runtime that was initialised, once for all who use the same file, by
+// whatever names and with whatever driver library.
+type started struct {
+	owned   bool // aclInit was ours, so that aclFinalize is
+	users   int
+	devices map[int]int // opened, by number
+}
+
+// library is the runtime and the driver, loaded once for all devices of a process
+// that name them alike.
 type library struct {
 	path    string // as the caller gave it
 	version string
@@ -21,18 +29,18 @@ type library struct {
 	halPath string // "" when there is none
 	halWhy  string // why there is none
 	have    map[string]bool
-	owned   bool // aclInit was ours, so that aclFinalize is
 
-	handles []uintptr
-	users   int         // guarded by libraries.mu
-	devices map[int]int // opened, by number; guarded by libraries.mu
+	handles []uintptr // the runtime's first
+	users   int       // guarded by libraries.mu
+	runtime *started  // guarded by libraries.mu
 }
 
-// libraries are those in use, by path.
+// libraries are those in use, by path, and the runtimes by what the loader calls them.
 var libraries = struct {
-	mu   sync.Mutex
-	open map[[2]string]*library
-}{open: make(map[[2]string]*library)}
+	mu      sync.Mutex
+	open    map[[2]string]*library
+	started map[uintptr]*started
+}{open: make(map[[2]string]*library), started: make(map[uintptr]*started)}
 
 // acquire loads the libraries of c, or counts one more user, for a device.
 func acquire(c *Config) (*library, error) {
@@ -48,7 +56,8 @@ func acquire(c *Config) (*library, error) {
 		libraries.open[key] = l
 	}
 	l.users++
-	l.devices[c.Device]++
+	l.runtime.users++
+	l.runtime.devices[c.Device]++
 	return l, nil
 }
 
@@ -57,14 +66,18 @@ func acquire(c *Config) (*library, error) {
 func (l *library) release(c *Config, reset func()) {
 	libraries.mu.Lock()
 	defer libraries.mu.Unlock()
-	if l.devices[c.Device]--; l.devices[c.Device] == 0 && l.owned {
+	r := l.runtime
+	if r.devices[c.Device]--; r.devices[c.Device] == 0 && r.owned {
 		reset()
 	}
-	if l.users--; l.users > 0 {
+	if l.users--; l.users == 0 {
+		delete(libraries.open, [2]string{c.Library, c.Driver})
+	}
+	if r.users--; r.users > 0 {
 		return
 	}
-	delete(libraries.open, [2]string{c.Library, c.Driver})
-	if l.owned && l.acl.Finalize != nil {
+	delete(libraries.started, l.handles[0])
+	if r.owned && l.acl.Finalize != nil {
 		l.acl.Finalize()
 	}
 	// The libraries stay loaded: they have threads of their own.
@@ -72,7 +85,7 @@ func (l *library) release(c *Config, reset func()) {
 
 // load opens the libraries and initialises the runtime.
 func load(c *Config) (*library, error) {
-	l := &library{version: "unknown", have: make(map[string]bool), devices: make(map[int]int)}
+	l := &library{version: "unknown", have: make(map[string]bool)}
 	handle, path, err := open("libascendcl.so", aclPlaces(c.Library))
 	if err != nil {
 		return nil, err
@@ -84,17 +97,27 @@ func load(c *Config) (*library, error) {
 	if l.acl.Version != nil && l.acl.Version(&v[0], &v[1], &v[2]) == 0 {
 		l.version = fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2])
 	}
-	if l.acl.Init == nil {
-		return nil, l.missing("aclInit")
+	if l.runtime = libraries.started[handle]; l.runtime != nil {
+		return l, nil
 	}
+	return l, l.start(handle)
+}
+
+// start initialises the runtime.
+func (l *library) start(handle uintptr) error {
+	if l.acl.Init == nil {
+		return l.missing("aclInit")
+	}
+	l.runtime = &started{devices: make(map[int]int)}
 	switch n := l.acl.Init(nil); n {
 	case 0:
-		l.owned = true
+		l.runtime.owned = true
 	case errRepeatInit: // a framework was here before
 	default:
-		return nil, describe(aclCodes, "ascend", "aclInit", "starting the runtime", int(n), l.message())
+		return describe(aclCodes, "ascend", "aclInit", "starting the runtime", int(n), l.message())
 	}
-	return l, nil
+	libraries.started[handle] = l.runtime
+	return nil
 }
 
 // loadDriver opens the driver's library, if it can.
