@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 
@@ -13,7 +14,16 @@ import (
 // deviceChecks says what of the Ascend runtime this host has.
 func deviceChecks() []hostinfo.Check {
 	c := ascend.Config{Library: os.Getenv("HIXL_ASCEND_LIBRARY"), Driver: os.Getenv("HIXL_ASCEND_DRIVER")}
-	c.Device, _ = strconv.Atoi(os.Getenv("HIXL_ASCEND_DEVICE"))
+	if s := os.Getenv("HIXL_ASCEND_DEVICE"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return []hostinfo.Check{{
+				Name: "ascend_runtime", State: hostinfo.Missing, Value: fmt.Sprintf("HIXL_ASCEND_DEVICE is %q", s),
+				Cost: "no device memory; everything else works", Remedy: "give the number of a device",
+			}}
+		}
+		c.Device = n
+	}
 	var checks []hostinfo.Check
 	for _, f := range ascend.Examine(c) {
 		state := hostinfo.Missing

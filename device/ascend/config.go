@@ -48,6 +48,8 @@ func (e *LibraryError) Unwrap() error { return ErrLibrary }
 
 const remedy = "source set_env.sh of the CANN toolkit, which sets LD_LIBRARY_PATH, or name the file in Config.Library (HIXL_ASCEND_LIBRARY for commands)"
 
+const halRemedy = "install the Ascend driver, or name the file in Config.Driver (HIXL_ASCEND_DRIVER for commands)"
+
 // check refuses what cannot be meant.
 func (c *Config) check() error {
 	if c.Device < 0 || c.Device > 1<<16 {

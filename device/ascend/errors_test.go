@@ -46,6 +46,19 @@ func TestNotALibrary(t *testing.T) {
 	require.ErrorContains(t, err, name)
 }
 
+// So is a driver's library, and the runtime does without it.
+func TestNotADriver(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "libascend_hal.so")
+	require.NoError(t, os.WriteFile(name, []byte("no library"), 0o600))
+	s := newSim(t, copies)
+	d := s.open(func(c *ascend.Config) { c.Driver = name })
+	for _, word := range []string{"halHostRegister", name, "Config.Driver"} {
+		require.Contains(t, d.NoMapping(), word)
+	}
+	b := alloc(t, d, []byte("the rest works"))
+	require.NoError(t, d.Free(b))
+}
+
 func TestLibraryOfAnotherKind(t *testing.T) {
 	c := newSim(t, nil).config()
 	_, err := ascend.Open(ascend.Config{Library: c.Driver, Driver: ascend.None})

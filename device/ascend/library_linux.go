@@ -3,6 +3,7 @@
 package ascend
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -128,6 +129,10 @@ func (l *library) loadDriver(name string) {
 	}
 	handle, path, err := open("libascend_hal.so", halPlaces(name))
 	if err != nil {
+		var missing *LibraryError
+		if errors.As(err, &missing) {
+			missing.Remedy = halRemedy
+		}
 		l.halWhy = err.Error()
 		return
 	}
