@@ -118,7 +118,7 @@ func TestOnXDP(t *testing.T) {
 	require.NoError(t, p.Close())
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	for _, kind := range []string{"native,native,1500", "generic,generic,9000", "native,udp,9000", "udp,generic,1500"} {
+	for _, kind := range []string{"native,native,1500", "native,native,9000", "generic,generic,1500", "generic,generic,9000", "native,udp,9000", "udp,generic,1500"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), exe, "-test.run", onWire, "-test.v")

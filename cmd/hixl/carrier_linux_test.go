@@ -42,7 +42,7 @@ func TestToolsOnXDP(t *testing.T) {
 	}
 	require.NoError(t, err)
 	require.NoError(t, p.Close())
-	for _, kind := range []string{"native,native,1500", "generic,generic,9000", "native,udp,9000", "udp,generic,1500"} {
+	for _, kind := range []string{"native,native,1500", "native,native,9000", "generic,generic,1500", "generic,generic,9000", "native,udp,9000", "udp,generic,1500"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			ends := strings.Split(kind, ",")
