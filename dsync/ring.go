@@ -243,7 +243,8 @@ func (c *RingConsumer) Recv(ctx context.Context) (data []byte, seq uint64, err e
 }
 
 // Commit gives back the room of all records that Recv has returned: no other consumer
-// gets them again. The error is an *[Error].
+// gets them again. After a Recv that has told [ErrRestarted] it gives back nothing, until
+// the next one has returned. The error is an *[Error].
 func (c *RingConsumer) Commit(ctx context.Context) error {
 	if c.held { // one more was taken; the next Recv returns it
 		return nil
