@@ -166,15 +166,8 @@ func compare(m metric, ours, theirs *series) Measured {
 	for i := range q {
 		q[i] = per(a[i], b[i])
 	}
-	found := spread(q)
-	found.Ours, found.Theirs, found.SideUnit = median(a), median(b), m.unit
-	return found
-}
-
-// spread is the median and the extremes of one figure a round.
-func spread(v []float64) Measured {
-	if len(v) == 0 {
-		return Measured{}
-	}
-	return Measured{Median: median(v), Min: slices.Min(v), Max: slices.Max(v), Rounds: len(v)}
+	x := found(q)
+	x.sides(a, b, m.unit)
+	x.OurRounds, x.TheirRounds = ours.rounds(), theirs.rounds()
+	return x
 }

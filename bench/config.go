@@ -13,7 +13,7 @@ const (
 	MaxQPs = 4096
 	// MaxDepth is the largest number of messages outstanding on a queue pair.
 	MaxDepth = 8192
-	// MaxRounds is the largest number of rounds.
+	// MaxRounds is the largest number of rounds, and of passes.
 	MaxRounds = 1000
 	// MaxRegion is the largest region in bytes.
 	MaxRegion = 4 << 30
@@ -75,6 +75,10 @@ type Config struct {
 	Duration time.Duration
 	// Rounds is how often each cell and baseline is measured, 1..1000. 0: 3.
 	Rounds int
+	// Passes is how often [RunGoals] goes through all goals, each time with so many
+	// rounds. What happens to a machine for a minute is then in one pass, and a goal
+	// counts as reached when each of them reached it. 0: 1.
+	Passes int
 	// Baselines run in every round; nil: tcp and memcpy, empty: none. One that
 	// cannot run here is left out, and the report says why.
 	Baselines []Baseline

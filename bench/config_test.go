@@ -76,6 +76,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"mtu", "--mtu 1500", Config{MTUs: []int{1500}}},
 		{"duration", "--duration 1ns", Config{Duration: 1}},
 		{"rounds", "--rounds -1", Config{Rounds: -1}},
+		{"passes", "--passes -1", Config{Passes: -1}},
 		{"region", "--region 1KiB", Config{Region: 1024}},
 		{"tiny region", "--region 8", Config{Region: 8, Sizes: []int{4}}},
 		{"peer in process", "--in-process", Config{Peer: "host", InProcess: true}},

@@ -122,7 +122,8 @@ func (c *contender) timed(ctx context.Context, h histogram) (x sample, spent usa
 	if err != nil {
 		return x, spent, err
 	}
-	x.bytes, x.cpu, x.mallocs = x.messages*uint64(c.size), after.CPU-before.CPU, after.Mallocs-before.Mallocs
+	x.spent = after.since(before)
+	x.bytes, x.cpu, x.mallocs = x.messages*uint64(c.size), x.spent.CPU, x.spent.Mallocs
 	if b.latency > 0 {
 		if err := c.pingPong(ctx, b.latency, b.minLatency, h); err != nil {
 			return x, spent, err

@@ -87,7 +87,10 @@ func (e *endpoint) describe() string {
 // usage is what this process and this NIC have spent.
 func (e *endpoint) usage() usage {
 	s := e.nic.Stats()
-	return usage{CPU: processCPU(), Mallocs: processMallocs(), Retransmits: s.RC.Retransmitted, Causes: causes(&s)}
+	return usage{
+		CPU: processCPU(), Mallocs: processMallocs(), Retransmits: s.RC.Retransmitted,
+		Packets: s.TxPackets, Trains: s.TxTrains, Causes: causes(&s), Strain: processStrain(),
+	}
 }
 
 // prepare fills, clears and sets what a round needs.

@@ -35,6 +35,44 @@ type Measured struct {
 	Ours     float64 `json:"ours,omitempty"`
 	Theirs   float64 `json:"theirs,omitempty"`
 	SideUnit string  `json:"side_unit,omitempty"`
+	// OurRounds and TheirRounds are the timed bandwidth parts, where there are any.
+	OurRounds   []Round `json:"our_rounds,omitempty"`
+	TheirRounds []Round `json:"their_rounds,omitempty"`
+	// Passes are the medians of each pass, when there were several.
+	Passes []float64 `json:"passes,omitempty"`
+
+	found, ours, theirs []float64 // of all rounds
+}
+
+// found is the median and the extremes of one figure a round.
+func found(v []float64) Measured {
+	m := Measured{Rounds: len(v), found: v}
+	if len(v) > 0 {
+		m.Median, m.Min, m.Max = median(v), slices.Min(v), slices.Max(v)
+	}
+	return m
+}
+
+// merge is both of two passes, the first of which may be several already.
+func (m *Measured) merge(next *Measured) Measured {
+	if m.Rounds == 0 {
+		return *next
+	}
+	all := found(slices.Concat(m.found, next.found))
+	all.Passes = m.Passes
+	if len(all.Passes) == 0 {
+		all.Passes = []float64{m.Median}
+	}
+	all.Passes = append(all.Passes, next.Median)
+	all.sides(slices.Concat(m.ours, next.ours), slices.Concat(m.theirs, next.theirs), next.SideUnit)
+	all.OurRounds, all.TheirRounds = slices.Concat(m.OurRounds, next.OurRounds), slices.Concat(m.TheirRounds, next.TheirRounds)
+	return all
+}
+
+// sides sets what the two sides were.
+func (m *Measured) sides(ours, theirs []float64, unit string) {
+	m.ours, m.theirs = ours, theirs
+	m.Ours, m.Theirs, m.SideUnit = median(ours), median(theirs), unit
 }
 
 // Verdicts.
@@ -61,12 +99,24 @@ func (g *Goal) reached(v, want float64) bool {
 	return v >= want
 }
 
+// worst is the figure that a goal is judged by: the median, or that of the pass which
+// was furthest from it. One good pass does not make up for a bad one.
+func (g *Goal) worst(m *Measured) float64 {
+	v := m.Median
+	for _, p := range m.Passes {
+		if !g.reached(p, v) {
+			v = p
+		}
+	}
+	return v
+}
+
 // verdict judges a figure.
 func (g *Goal) verdict(m *Measured) string {
-	switch {
-	case g.reached(m.Median, g.Aim):
+	switch v := g.worst(m); {
+	case g.reached(v, g.Aim):
 		return VerdictAim
-	case g.reached(m.Median, g.Floor):
+	case g.reached(v, g.Floor):
 		return VerdictFloor
 	default:
 		return VerdictShort

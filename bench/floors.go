@@ -18,7 +18,10 @@ const (
 
 // GoalsReport is what was found of some goals.
 type GoalsReport struct {
+	// Rounds are those of a pass. All goals are measured in the first pass, then all in
+	// the next.
 	Rounds   int    `json:"rounds"`
+	Passes   int    `json:"passes"`
 	Duration string `json:"duration"`
 	Seed     uint64 `json:"seed"`
 	Mode     string `json:"mode"`
@@ -32,7 +35,7 @@ type GoalsReport struct {
 }
 
 // RunGoals measures goals one after the other. Of cfg it uses Duration (a side's
-// timed part, over all rounds), Rounds, Seed, Local (each session takes the next
+// timed part, over all rounds), Rounds, Passes, Seed, Local (each session takes the next
 // two addresses from there), InProcess, Pin and PeerCommand. A goal whose baseline
 // cannot run is reported as not measured; any other error ends the run and comes
 // with what was measured before it.
@@ -57,22 +60,39 @@ func RunGoals(ctx context.Context, cfg Config, goals []Goal, p Progress) (*Goals
 	defer unpin()
 	r := &GoalsReport{
 		Rounds: cfg.Rounds, Duration: cfg.Duration.String(), Seed: cfg.Seed, Mode: modeProcesses,
-		Goals: []GoalResult{}, Pinned: cfg.placed.lists(),
+		Goals: []GoalResult{}, Pinned: cfg.placed.lists(), Passes: max(cfg.Passes, 1),
 	}
 	if cfg.InProcess {
 		r.Mode = modeInProcess
 	}
-	p.Begin(len(goals))
+	p.Begin(len(goals) * r.Passes)
 	defer p.End()
-	for _, g := range goals {
-		p.Step(g.Name)
-		x, err := g.run(ctx, cfg, r)
-		if err != nil {
-			return r, fmt.Errorf("%s: %w", g.Name, err)
+	for pass := range r.Passes {
+		for i, g := range goals {
+			p.Step(g.Name)
+			x, err := g.run(ctx, cfg, r)
+			if err != nil {
+				return r, fmt.Errorf("%s: %w", g.Name, err)
+			}
+			if pass == 0 {
+				r.Goals = append(r.Goals, x)
+			} else {
+				r.Goals[i].again(&x)
+			}
 		}
-		r.Goals = append(r.Goals, x)
 	}
 	return r, nil
+}
+
+// again adds what another pass found. A goal that could not be measured in one of
+// them is not measured.
+func (g *GoalResult) again(x *GoalResult) {
+	if g.Verdict == VerdictNone || x.Verdict == VerdictNone {
+		g.Verdict, g.Why = VerdictNone, cmp.Or(g.Why, x.Why)
+		return
+	}
+	g.Measured = g.Measured.merge(&x.Measured)
+	g.Verdict = g.Goal.verdict(&g.Measured)
 }
 
 // run measures one goal in sessions of its own, and tells r what baselines were.

@@ -37,7 +37,7 @@ func allocationsOf(what side) func(context.Context, *arena) (Measured, error) {
 		if what.mtu > 0 {
 			packets = what.size / what.mtu
 		}
-		return spread(each(c.series.samples, func(x sample) float64 {
+		return found(each(c.series.samples, func(x sample) float64 {
 			return float64(int(100*per(float64(x.mallocs), float64(x.messages)*float64(packets)))) / 100
 		})), c.shut(ctx)
 	}

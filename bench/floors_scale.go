@@ -44,7 +44,7 @@ func idle(ctx context.Context, a *arena) (Measured, error) {
 		}
 		used = append(used, 100*share)
 	}
-	return spread(used), c.shut(ctx)
+	return found(used), c.shut(ctx)
 }
 
 // idleShare is the processors' time for d, of d.

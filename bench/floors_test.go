@@ -62,16 +62,60 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// Each pass has to reach a goal, whatever the median of all rounds is.
+func TestVerdictOfTheWorstPass(t *testing.T) {
+	least, most := Goal{Floor: 0.4, Aim: 0.55}, Goal{Floor: 1.6, Aim: 1.2, AtMost: true}
+	pass := func(v ...float64) *Measured {
+		m := found(v)
+		m.sides(v, []float64{1}, "GB/s")
+		m.OurRounds = make([]Round, len(v))
+		return &m
+	}
+	m := (&Measured{}).merge(pass(0.6, 0.7, 0.8))
+	require.Empty(t, m.Passes)
+	require.Equal(t, VerdictAim, least.verdict(&m))
+	m = m.merge(pass(0.3, 0.34, 0.9))
+	require.Equal(t, []float64{0.7, 0.34}, m.Passes)
+	require.InDelta(t, 0.65, m.Median, 1e-9)
+	require.Equal(t, []float64{0.3, 0.9, 6, 6}, []float64{m.Min, m.Max, float64(m.Rounds), float64(len(m.OurRounds))})
+	require.InDelta(t, 0.65, m.Ours, 1e-9)
+	require.Equal(t, VerdictShort, least.verdict(&m))
+	require.Equal(t, VerdictAim, most.verdict(&m))
+	m = m.merge(pass(1.3))
+	require.Len(t, m.Passes, 3)
+	require.Equal(t, VerdictFloor, most.verdict(&m))
+
+	g := GoalResult{Goal: least, Measured: *pass(0.5), Verdict: VerdictFloor}
+	g.again(&GoalResult{Goal: least, Verdict: VerdictNone, Why: "the server ended"})
+	require.Equal(t, []string{VerdictNone, "the server ended"}, []string{g.Verdict, g.Why})
+}
+
+// A round is disturbed when threads that never sleep had no processor.
+func TestDisturbedRoundsAreTold(t *testing.T) {
+	r := goldenGoals()
+	require.Empty(t, r.disturbed())
+	calm := Round{Elapsed: time.Second, Strain: Strain{Waited: 90 * time.Millisecond}}
+	busy := Round{Elapsed: time.Second, Strain: Strain{Waited: 110 * time.Millisecond}}
+	r.Goals[0].OurRounds = []Round{calm, busy, calm}
+	r.Goals[0].TheirRounds = []Round{busy, busy, busy}
+	require.Contains(t, r.disturbed(), "in 1 of 3 rounds")
+}
+
 // Each kind of goal is measured and verified.
 func TestRunGoals(t *testing.T) {
 	goals := named(t, "write-1m", "latency-tcp-8", "faa-write", "allocs", "mtu-1024")
-	r, err := RunGoals(t.Context(), brief(t), goals, nil)
+	cfg := brief(t)
+	cfg.Passes = 2
+	var p steps
+	r, err := RunGoals(t.Context(), cfg, goals, &p)
 	require.NoError(t, err)
+	require.Equal(t, []int{10, 10}, []int{p.total, p.done})
 	require.Len(t, r.Goals, len(goals))
 	for i, g := range r.Goals {
 		require.Equal(t, goals[i].Name, g.Name)
 		require.NotEqual(t, VerdictNone, g.Verdict)
-		require.Equal(t, 2, g.Rounds)
+		require.Equal(t, 4, g.Rounds)
+		require.Len(t, g.Passes, 2)
 		require.LessOrEqual(t, g.Min, g.Median)
 		require.LessOrEqual(t, g.Median, g.Max)
 		if g.Unit == "" {
@@ -136,9 +180,9 @@ func goldenGoals() *GoalsReport {
 		{Name: "c-ucx", What: "c against ucx", Floor: 7, Aim: 10},
 	}
 	return &GoalsReport{
-		Rounds: 7, Duration: "1s", Seed: 5, Mode: modeProcesses, TCP: "Go net, TCP_CONGESTION=cubic",
+		Rounds: 7, Passes: 2, Duration: "1s", Seed: 5, Mode: modeProcesses, TCP: "Go net, TCP_CONGESTION=cubic",
 		Goals: []GoalResult{
-			{Goal: goals[0], Measured: Measured{Median: 0.7, Min: 0.5, Max: 0.9, Rounds: 7, Ours: 3.5, Theirs: 5, SideUnit: "GB/s"}, Verdict: VerdictFloor},
+			{Goal: goals[0], Measured: Measured{Median: 0.7, Min: 0.5, Max: 0.9, Rounds: 7, Ours: 3.5, Theirs: 5, SideUnit: "GB/s", Passes: []float64{0.65, 0.75}}, Verdict: VerdictFloor},
 			{Goal: goals[1], Measured: Measured{Median: 2, Min: 1, Max: 3, Rounds: 7}, Verdict: VerdictShort},
 			{Goal: goals[2], Verdict: VerdictNone, Why: "not installed: package ucx-utils"},
 		},
@@ -174,7 +218,11 @@ func TestCompareIsByRound(t *testing.T) {
 		return s
 	}
 	got := compare(byBandwidth, mk(1, 2, 6), mk(2, 2, 2))
-	require.Equal(t, Measured{Median: 1, Min: 0.5, Max: 3, Rounds: 3, Ours: 2, Theirs: 2, SideUnit: "GB/s"}, got)
+	require.Equal(t, []float64{1, 0.5, 3, 3, 2, 2}, []float64{got.Median, got.Min, got.Max, float64(got.Rounds), got.Ours, got.Theirs})
+	require.Equal(t, "GB/s", got.SideUnit)
+	require.Len(t, got.OurRounds, 3)
+	require.InDelta(t, 6, got.OurRounds[2].GBPerS, 1e-9)
+	require.Len(t, got.TheirRounds, 3)
 	require.InDelta(t, 1.0/3, compare(byCPU, mk(6), mk(2)).Median, 1e-9)
 	require.InDelta(t, 3, compare(byMessages, mk(6), mk(2)).Median, 1e-9)
 

@@ -20,8 +20,8 @@ var goalsHead = []string{"goal", "floor", "aim", "median", "spread", "ours", "th
 // WriteTable writes a line a goal, and what each of them says.
 func (r *GoalsReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "hixl-bench floors: %s, %d rounds in turns, %s a side, seed %d, ICRC on, every byte verified outside the timed part\n\n",
-		r.Mode+pinnedTo(r.Pinned), r.Rounds, r.Duration, r.Seed)
+	fmt.Fprintf(&b, "hixl-bench floors: %s, %s, seed %d, ICRC on, every byte verified outside the timed part\n\n",
+		r.Mode+pinnedTo(r.Pinned), r.turns(), r.Seed)
 	rows := [][]string{goalsHead}
 	for i := range r.Goals {
 		rows = append(rows, r.Goals[i].cells())
@@ -53,7 +53,33 @@ func (r *GoalsReport) baselines() (s string) {
 	if r.ForeignTCP != "" {
 		s += "ucx: " + ucxPut.about + "; TCP congestion control " + r.ForeignTCP + ".\n"
 	}
+	return s + r.disturbed()
+}
+
+// turns says how often what was measured.
+func (r *GoalsReport) turns() string {
+	s := fmt.Sprintf("%d rounds in turns, %s a side", r.Rounds, r.Duration)
+	if r.Passes > 1 {
+		s = fmt.Sprintf("%d passes of %s", r.Passes, s)
+	}
 	return s
+}
+
+// disturbed says how quiet the machine was.
+func (r *GoalsReport) disturbed() string {
+	n, of := 0, 0
+	for i := range r.Goals {
+		for k := range r.Goals[i].OurRounds {
+			of++
+			if r.Goals[i].OurRounds[k].disturbed() {
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("not quiet: in %d of %d rounds of ours, threads waited for a processor for more than a tenth of the time.\n", n, of)
 }
 
 // latencies reports whether a latency of ours was measured.
@@ -64,7 +90,7 @@ func (r *GoalsReport) latencies() bool {
 // WriteMarkdown writes the goals as a table for a document.
 func (r *GoalsReport) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s; %s, %d rounds in turns, %s a side.\n\n", Machine(), r.Mode+pinnedTo(r.Pinned), r.Rounds, r.Duration)
+	fmt.Fprintf(&b, "%s; %s, %s.\n\n", Machine(), r.Mode+pinnedTo(r.Pinned), r.turns())
 	b.WriteString("| goal | | floor | aim | median [spread] | ours | theirs | verdict |\n|---|---|---|---|---|---|---|---|\n")
 	for i := range r.Goals {
 		g := &r.Goals[i]
@@ -90,6 +116,9 @@ func (g *GoalResult) cells() []string {
 	row := []string{g.Name, bound + plain(g.Floor), bound + plain(g.Aim), "-", "", "", "", g.Verdict}
 	if g.Rounds == 0 {
 		return row
+	}
+	if len(g.Passes) > 0 {
+		row[7] += " (passes: " + strings.Join(each(g.Passes, digits), ", ") + ")"
 	}
 	row[3], row[4] = digits(g.Median), fmt.Sprintf("[%s..%s]", digits(g.Min), digits(g.Max))
 	if g.SideUnit != "" {

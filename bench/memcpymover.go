@@ -35,7 +35,9 @@ func (m *memcpyMover) stream(_ context.Context, d time.Duration, least uint64) (
 // pingPong measures nothing: a copy has no round trip.
 func (m *memcpyMover) pingPong(context.Context, time.Duration, uint64, histogram) error { return nil }
 
-func (m *memcpyMover) usage(context.Context) (usage, error) { return usage{CPU: processCPU()}, nil }
+func (m *memcpyMover) usage(context.Context) (usage, error) {
+	return usage{CPU: processCPU(), Strain: processStrain()}, nil
+}
 
 func (m *memcpyMover) verify(_ context.Context, key uint64) error {
 	return onSide(requesterSide, m.lay.verify(m.ep.dst.Bytes(), key, []span{{From: m.first, To: m.walk.n}}))

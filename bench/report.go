@@ -96,6 +96,8 @@ type Result struct {
 	Retransmits uint64  `json:"retransmits"`
 	Causes
 	Verified bool `json:"verified"`
+	// Rounds are what the medians are of.
+	Rounds []Round `json:"rounds,omitempty"`
 }
 
 // BaselineResult is one baseline at one size; the median of the rounds.
@@ -109,6 +111,7 @@ type BaselineResult struct {
 	// answer; for foreign programs twice what they call a message's latency, with
 	// p50 alone.
 	LatencyUS *Latency `json:"lat_us,omitempty"`
+	Rounds    []Round  `json:"rounds,omitempty"`
 }
 
 // Ratio is the bandwidth of a cell against that of a baseline moving the same
@@ -134,6 +137,7 @@ type sample struct {
 	oneWay time.Duration
 	// mallocs are the objects allocated meanwhile.
 	mallocs uint64
+	spent   usage
 }
 
 // gbPerS is the rate in 1e9 bytes a second: bytes a nanosecond.
@@ -181,7 +185,7 @@ func (s *series) result(ce cell) Result {
 	return Result{
 		Op: ce.Op, Size: ce.Size, QPs: ce.QPs, Depth: ce.Depth,
 		GBPerS: median(s.gb()), MsgsPerS: median(each(s.samples, sample.msgsPerS)),
-		LatencyUS: s.hist.latency(), CPUPerGB: s.cpuPerGB(), Retransmits: s.retransmits, Causes: s.causes, Verified: true,
+		LatencyUS: s.hist.latency(), CPUPerGB: s.cpuPerGB(), Retransmits: s.retransmits, Causes: s.causes, Verified: true, Rounds: s.rounds(),
 	}
 }
 
@@ -220,8 +224,8 @@ func per(a, b float64) float64 {
 	return a / b
 }
 
-func each[T any](v []T, f func(T) float64) []float64 {
-	out := make([]float64, len(v))
+func each[T, U any](v []T, f func(T) U) []U {
+	out := make([]U, len(v))
 	for i, x := range v {
 		out[i] = f(x)
 	}

@@ -224,7 +224,7 @@ func (p *plan) ratio(c *contender, ce cell, against Baseline) Ratio {
 }
 
 func (c *contender) baseline(b Baseline) BaselineResult {
-	r := BaselineResult{Name: b, Size: c.size, GBPerS: median(c.series.gb()), CPUPerGB: c.series.cpuPerGB()}
+	r := BaselineResult{Name: b, Size: c.size, GBPerS: median(c.series.gb()), CPUPerGB: c.series.cpuPerGB(), Rounds: c.series.rounds()}
 	if w, ok := c.mover.(walking); ok {
 		r.Walks = w.walks()
 	}

@@ -65,6 +65,12 @@ func TestRunEveryOperation(t *testing.T) {
 		require.Positive(t, x.LatencyUS.P50, got)
 		require.LessOrEqual(t, x.LatencyUS.P50, x.LatencyUS.P999, got)
 		require.Positive(t, x.CPUPerGB, got)
+		require.Len(t, x.Rounds, 2)
+		for _, q := range x.Rounds {
+			require.Positive(t, q.GBPerS)
+			require.Positive(t, q.Elapsed)
+			require.Positive(t, q.Packets)
+		}
 	}
 	require.Equal(t, []string{
 		"write 64", "write 100", "write 5000", "write 64KiB", "read 64", "read 100", "read 5000", "read 64KiB",
@@ -72,6 +78,10 @@ func TestRunEveryOperation(t *testing.T) {
 		"cas 8", "faa 8",
 	}, got)
 	require.Len(t, r.Baselines, 10, "tcp and memcpy at five sizes")
+	for _, b := range r.Baselines {
+		require.Len(t, b.Rounds, 2)
+		require.Zero(t, b.Rounds[0].Packets)
+	}
 	require.Len(t, r.Ratios, 2*len(r.Results))
 	for _, q := range r.Ratios {
 		require.Equal(t, 2, q.Rounds)

@@ -155,7 +155,7 @@ func (s *session) usage(ctx context.Context) (usage, error) {
 	}
 	here, there := s.ep.usage(), *resp.Usage
 	if s.mode == modeInProcess {
-		there.CPU, there.Mallocs = 0, 0 // the same process
+		there.CPU, there.Mallocs, there.Strain = 0, 0, Strain{} // the same process
 	}
 	return here.add(there), nil
 }

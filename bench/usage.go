@@ -14,16 +14,27 @@ type usage struct {
 	Mallocs uint64 `json:"mallocs"`
 	// Retransmits is the packets that a cell's queue pairs sent again.
 	Retransmits uint64 `json:"retransmits"`
+	// Packets are those that the NICs handed to their transports, Trains the trains
+	// among them.
+	Packets uint64 `json:"packets"`
+	Trains  uint64 `json:"trains"`
 	Causes
+	Strain
 }
 
 func (u usage) add(v usage) usage {
-	return usage{CPU: u.CPU + v.CPU, Mallocs: u.Mallocs + v.Mallocs, Retransmits: u.Retransmits + v.Retransmits, Causes: u.Causes.add(v.Causes)}
+	return usage{
+		CPU: u.CPU + v.CPU, Mallocs: u.Mallocs + v.Mallocs, Retransmits: u.Retransmits + v.Retransmits,
+		Packets: u.Packets + v.Packets, Trains: u.Trains + v.Trains, Causes: u.Causes.add(v.Causes), Strain: u.Strain.add(v.Strain),
+	}
 }
 
 // since is what came after v.
 func (u usage) since(v usage) usage {
-	return usage{CPU: u.CPU - v.CPU, Mallocs: u.Mallocs - v.Mallocs, Retransmits: u.Retransmits - v.Retransmits, Causes: u.Causes.since(v.Causes)}
+	return usage{
+		CPU: u.CPU - v.CPU, Mallocs: u.Mallocs - v.Mallocs, Retransmits: u.Retransmits - v.Retransmits,
+		Packets: u.Packets - v.Packets, Trains: u.Trains - v.Trains, Causes: u.Causes.since(v.Causes), Strain: u.Strain.since(v.Strain),
+	}
 }
 
 // Causes are what makes packets be sent again, counted on both sides. One

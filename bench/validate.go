@@ -78,6 +78,9 @@ func (c Config) validateTime() error {
 	if c.Rounds < 1 || c.Rounds > MaxRounds {
 		return &FlagError{Flag: "rounds", Given: fmt.Sprint(c.Rounds), Allowed: fmt.Sprintf("1 to %d", MaxRounds), Do: "give how often each cell is measured; 7 or more for ratios to rely on"}
 	}
+	if c.Passes < 0 || c.Passes > MaxRounds {
+		return &FlagError{Flag: "passes", Given: fmt.Sprint(c.Passes), Allowed: fmt.Sprintf("1 to %d", MaxRounds), Do: "give how often all goals are gone through; 2 tell what lasts from what passes"}
+	}
 	return nil
 }
 

@@ -60,6 +60,7 @@ so. Without any, all are measured, which takes some minutes.`,
 	f := c.Flags()
 	f.SortFlags = false
 	f.IntVar(&cfg.Rounds, "rounds", bench.DefaultGoalRounds, "rounds, each of which measures both sides")
+	f.IntVar(&cfg.Passes, "passes", 1, "passes through all goals; each has to reach a goal, and the verdict names their medians")
 	f.DurationVar(&cfg.Duration, "duration", bench.DefaultGoalDuration, "timed part of each side, over all rounds")
 	f.BoolVar(&json, "json", false, "print one JSON object")
 	f.BoolVar(&md, "markdown", false, "print a table for a document")
