@@ -63,7 +63,8 @@ type Progress uint8
 
 // The modes.
 const (
-	// Balanced looks for some 10 µs: about what a wake-up costs.
+	// Balanced looks for some tens of µs, so that two processes that answer each other
+	// seldom park: with half as many looks they did, where the system chose their cores.
 	Balanced Progress = iota
 	// LowLatency looks for some 100 µs.
 	LowLatency
@@ -72,7 +73,7 @@ const (
 )
 
 // tries is how often each mode looks.
-var tries = [...]int{Balanced: 64, LowLatency: 640, LowCPU: 0}
+var tries = [...]int{Balanced: 128, LowLatency: 640, LowCPU: 0}
 
 // Config describes a NIC.
 type Config struct {
