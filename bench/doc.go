@@ -24,6 +24,8 @@
 // processes on loopback of a network namespace of their own and are gone when a
 // round is. A [Goal] is a figure of ours that the datapath is held to, measured
 // against another in turns; each stands in a floors_*.go and runs alone by its name.
+// With [Config].Passes above one it is judged by its worst pass. JSON lists each [Round] with what
+// was spent and met in it, on our side and on the baseline's.
 //
 // CPU seconds are user and system time of both processes during the bandwidth
 // part. GB is 1e9 bytes of payload.
