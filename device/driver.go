@@ -60,7 +60,8 @@ type Driver interface {
 	NewEvent() (Event, error)
 
 	// Close ends everything that is alive on the device, and the driver with it.
-	// Closing twice is fine; after it, calls give ErrClosed.
+	// Closing twice is fine; after it, calls give ErrClosed. A driver that is a
+	// Retainer refuses with ErrBusy while it is retained.
 	Close() error
 }
 

@@ -64,7 +64,8 @@ type Addresser interface {
 
 // Retainer is implemented by memories that can be freed. A region retains its
 // memory from registration until the last of its bytes was moved, so that
-// freeing it meanwhile fails instead of pulling the bytes from under a copy.
+// freeing it meanwhile fails instead of pulling the bytes from under a copy. A Driver
+// may implement it, too: then its Close fails while somebody retains it.
 type Retainer interface {
 	// Retain counts one more user; it fails with ErrClosed once freed.
 	Retain() error

@@ -36,9 +36,32 @@ type Device struct {
 	streams map[*stream]struct{}
 	events  map[*event]struct{}
 	usage   device.Usage
+	users   int // of Retain
 }
 
-var _ device.Driver = (*Device)(nil)
+var (
+	_ device.Driver   = (*Device)(nil)
+	_ device.Retainer = (*Device)(nil)
+)
+
+// Retain counts one more user, whose memory Close would pull away: it is refused until
+// Release.
+func (d *Device) Retain() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.alive(); err != nil {
+		return err
+	}
+	d.users++
+	return nil
+}
+
+// Release ends one Retain.
+func (d *Device) Release() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.users--
+}
 
 // Open loads the runtime and opens a device. Whoever opens it closes it. The error
 // is a *LibraryError when there is no runtime, a *device.NotAvailableError when it
@@ -132,13 +155,18 @@ func (d *Device) Memory() (free, total uint64, err error) {
 }
 
 // Close ends streams, gives memory back and ends the device's thread. What a lost
-// device cannot give back any more is not an error.
+// device cannot give back any more is not an error. It fails with an error that
+// unwraps to device.ErrBusy while a pool is open over the device.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
 		<-d.thread.over
 		return nil
+	}
+	if n := d.users; n > 0 {
+		d.mu.Unlock()
+		return fmt.Errorf("device %s: %d pools are open over it, close them first: %w", d.name, n, device.ErrBusy)
 	}
 	d.closed = true
 	streams, events := slices.Collect(maps.Keys(d.streams)), slices.Collect(maps.Keys(d.events))

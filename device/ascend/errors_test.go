@@ -285,3 +285,12 @@ func TestTwoUsersOfOneRuntime(t *testing.T) {
 	require.Equal(t, "second", string(got))
 	require.NoError(t, second.Free(b))
 }
+
+// A device is not closed from under a pool, whose memory packets may still reach.
+func TestCloseUnderAPool(t *testing.T) {
+	s := newSim(t, nil)
+	d := s.open()
+	m := memory(t, pool(t, d, staged.Config{}), 1<<20)
+	require.ErrorIs(t, d.Close(), device.ErrBusy)
+	require.NoError(t, device.WriteAt(m, make([]byte, 100_000), 0))
+}

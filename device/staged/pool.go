@@ -66,6 +66,11 @@ func New(drv device.Driver, cfg Config) (*Pool, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	if r, ok := drv.(device.Retainer); ok {
+		if err := r.Retain(); err != nil {
+			return nil, err
+		}
+	}
 	p := &Pool{drv: drv, caps: caps, cfg: cfg, over: make(chan struct{})}
 	p.wake.L = &p.mu
 	p.in.dir, p.out.dir = device.In, device.Out
@@ -98,8 +103,11 @@ func (p *Pool) equip(l *lane) error {
 	return nil
 }
 
-// giveBack frees what equip allocated. The lanes are at rest.
+// giveBack frees what equip allocated, and lets go of the driver. The lanes are at rest.
 func (p *Pool) giveBack() error {
+	if r, ok := p.drv.(device.Retainer); ok {
+		defer r.Release()
+	}
 	var errs []error
 	for _, l := range []*lane{&p.in, &p.out} {
 		for _, s := range l.lines {
