@@ -90,6 +90,13 @@ func (c *Conn) PrivateData() []byte {
 	return c.private
 }
 
+// forgetPrivate lets go of the message that PrivateData lies in.
+func (c *Conn) forgetPrivate() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.private = nil
+}
+
 // IsHixl reports whether the peer has said that it runs this package. Before a
 // dialed connection is established it is false.
 func (c *Conn) IsHixl() bool {

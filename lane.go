@@ -175,6 +175,12 @@ func (l *lane) reap() {
 	}
 }
 
+// trim gives back what the queues of an idle lane have grown to.
+func (l *lane) trim() {
+	l.fifo.Trim()
+	l.conn.q.Trim()
+}
+
 // oldest is the number of the oldest that has not ended.
 func (l *lane) oldest() uint64 { return l.seq - l.fifo.Len() + 1 }
 

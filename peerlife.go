@@ -258,6 +258,7 @@ func (p *Peer) inspect(now mono.Time, g *generation) {
 			if i == 0 {
 				p.connected(now, g)
 			}
+			l.conn.forgetPrivate()
 		case s.ended && !l.up && i > 0:
 			l.bury()
 			g.lanes[i] = nil
@@ -320,11 +321,37 @@ func (p *Peer) expire(now mono.Time) {
 	}
 	p.spillDue(now)
 	p.fenceDue(now)
-	if p.cur != nil && p.pulse.Expire(now, p.signs()) {
-		p.probe(now)
+	if p.cur != nil {
+		p.beat(now)
 	}
 	p.rearm()
 	p.release()
+}
+
+// beat is the look at a connection once a period, whether it is alive and whether
+// it is in use. p.mu is held.
+func (p *Peer) beat(now mono.Time) {
+	at := p.pulse.Deadline()
+	probe := p.pulse.Expire(now, p.signs())
+	if !at.IsZero() && !now.Before(at) && now.Sub(p.used) >= p.c.cfg.KeepAlive {
+		p.slim()
+	}
+	if probe {
+		p.probe(now)
+	}
+}
+
+// slim gives back the memory of a connection that this side has not used for long:
+// most peers are idle. p.mu is held.
+func (p *Peer) slim() {
+	for _, l := range p.cur.lanes {
+		if l != nil && l.idle() {
+			l.trim()
+		}
+	}
+	if len(p.bells) == 0 {
+		p.bells = nil
+	}
 }
 
 // forgotten ends a peer that dialed this side and has not come back. Its return, if

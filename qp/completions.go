@@ -39,6 +39,14 @@ func (d *completions) collect(from engine) {
 	from.ClearCompletions()
 }
 
+// trim gives back the memory of what is empty.
+func (d *completions) trim() {
+	if d.empty() {
+		d.sends = nil
+		d.recvs, d.first, d.ready = nil, 0, 0
+	}
+}
+
 // seal notes that the ACKs of all receives so far are in drains up to drain.
 func (d *completions) seal(drain uint64) {
 	for ; d.ready < len(d.recvs); d.ready++ {

@@ -151,6 +151,9 @@ func (q *QP) inline(req *SendWR, r *wr.Request) error {
 	if req.Op.TakesRead() && req.Op != wr.OpAtomicWrite {
 		return &WorkRequestError{"inline data with " + req.Op.String(), "entries for the result"}
 	}
+	if q.copied == nil {
+		q.copied = make([]byte, MaxInline)
+	}
 	data := req.Inline
 	if len(data) == 0 {
 		var err error
@@ -168,7 +171,7 @@ func (q *QP) inline(req *SendWR, r *wr.Request) error {
 		return tooLongInline(len(data), limit)
 	}
 	r.Flags |= wr.Inline
-	r.Inline = q.copied[:copy(q.copied[:], data)] // the caller's may be on its stack
+	r.Inline = q.copied[:copy(q.copied, data)] // the caller's may be on its stack
 	return nil
 }
 

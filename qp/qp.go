@@ -137,7 +137,7 @@ type QP struct {
 	recv   recvRing
 	spans  []mr.Span // scratch of posting
 	req    wr.Request
-	copied [MaxInline]byte
+	copied []byte // of posting inline, MaxInline long; made at the first
 
 	draining, dirty bool
 	done            completions
@@ -231,6 +231,19 @@ func (q *QP) Outstanding() (sends, receives int) {
 		sends = q.engine.Outstanding()
 	}
 	return sends, q.recv.len()
+}
+
+// Trim gives back the memory that queues of a reliable connection have grown to
+// and do not use now. The next work takes it anew, so this is for a queue pair that
+// has been idle for long.
+func (q *QP) Trim() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.rc != nil {
+		q.rc.Trim()
+		q.done.trim()
+		q.copied = nil
+	}
 }
 
 // Close frees the queue pair: as RESET, completions that are not given yet are

@@ -28,7 +28,6 @@ type common struct {
 	peer       netip.Addr
 	pkey       uint16
 	mtu        uint64
-	scratch    roce.Packet // headers of the packet being emitted
 	stats      Stats
 }
 
@@ -188,6 +187,16 @@ func (c *RC) Completions() []cq.Completion { return c.pending }
 
 // ClearCompletions forgets the completions that were taken.
 func (c *RC) ClearCompletions() { c.pending = c.pending[:0] }
+
+// Trim gives back the memory of queues that are empty. It changes nothing else, and
+// what comes next takes memory anew.
+func (c *RC) Trim() {
+	c.req.q.Trim()
+	c.resp.pend.Trim()
+	if len(c.pending) == 0 {
+		c.pending = nil
+	}
+}
 
 // Fail moves the connection to the error state: what is outstanding completes
 // flushed, the oldest request with the status given if that is not success.

@@ -52,7 +52,7 @@ func (s *responder) oldestActive() *resource {
 
 // emitAnswer appends the next packet of a READ's or atomic's answer.
 func (s *responder) emitAnswer(b *wr.Batch, r *resource) {
-	p := s.packet(roce.OpAtomicAck, r.first+r.next, roce.SynACK, r.msn)
+	p := s.packet(b, roce.OpAtomicAck, r.first+r.next, roce.SynACK, r.msn)
 	switch r.op {
 	case roce.OpReadRequest:
 		s.emitRead(b, p, r)
@@ -141,29 +141,31 @@ func (s *responder) emitFault(b *wr.Batch) {
 // emit appends an acknowledge packet; it covers everything that has taken
 // effect. While placements are in progress, what was owed stays owed.
 func (s *responder) emit(b *wr.Batch, seq uint64, syn roce.Syndrome) {
-	b.Add(s.packet(roce.OpAcknowledge, seq, syn, s.msn), 0)
+	b.Add(s.packet(b, roce.OpAcknowledge, seq, syn, s.msn), 0)
 	s.ackedEnd = max(s.ackedEnd, s.exec)
 	s.wantAck = s.wantAck && s.exec != s.accepted
 	s.dupAck = false
 }
 
 // packet fills the common part of a response.
-func (s *responder) packet(op roce.Opcode, seq uint64, syn roce.Syndrome, msn uint32) *roce.Packet {
+func (s *responder) packet(b *wr.Batch, op roce.Opcode, seq uint64, syn roce.Syndrome, msn uint32) *roce.Packet {
 	c := &s.c.common
-	c.scratch = roce.Packet{
+	p := b.Scratch()
+	*p = roce.Packet{
 		Opcode: op, Mig: true, PKey: c.pkey, DestQP: c.rqpn, PSN: wr.Wire(seq), AETH: roce.AETH{Syndrome: syn, MSN: msn},
 	}
 	c.stats.Responses++
-	return &c.scratch
+	return p
 }
 
 // emitCNP appends a congestion notification (§1.11).
 func (s *responder) emitCNP(b *wr.Batch) {
 	s.cnp.owed = false
 	c := &s.c.common
-	c.scratch = roce.Packet{Opcode: roce.OpCNP, BECN: true, PKey: 0xFFFF, DestQP: c.rqpn}
+	p := b.Scratch()
+	*p = roce.Packet{Opcode: roce.OpCNP, BECN: true, PKey: 0xFFFF, DestQP: c.rqpn}
 	c.stats.CNPsSent++
-	b.Add(&c.scratch, 0)
+	b.Add(p, 0)
 }
 
 // fetched reports that a READ response's payload has been read. If it could not

@@ -83,7 +83,7 @@ func (r *requester) admits(w *wr.WQE, i uint64) bool {
 // emit appends the packet at i, which takes n PSNs.
 func (r *requester) emit(now mono.Time, b *wr.Batch, w *wr.WQE, i, n uint64) {
 	c := &r.c.common
-	p := &c.scratch
+	p := b.Scratch()
 	*p = roce.Packet{Mig: true, PKey: c.pkey, DestQP: c.rqpn, PSN: wr.Wire(r.send)}
 	off, size := w.Payload(i, c.mtu)
 	last := i+n == uint64(w.NPSN)

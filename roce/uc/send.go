@@ -69,7 +69,7 @@ func (u *UC) Drain(b *wr.Batch) (more bool) {
 // emit appends packet i of a request.
 func (u *UC) emit(b *wr.Batch, w *wr.WQE, i uint64) {
 	last := i+1 == uint64(w.NPSN)
-	p := &u.scratch
+	p := b.Scratch()
 	*p = roce.Packet{
 		Opcode: opcodeAt(w, i, last), Mig: true, PKey: u.pkey, DestQP: u.rqpn, PSN: wr.Wire(u.send.next),
 		SE:   last && w.Flags&wr.Solicited != 0 && w.Op != wr.OpWrite,

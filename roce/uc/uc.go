@@ -52,7 +52,6 @@ type UC struct {
 	peer       netip.Addr
 	pkey       uint16
 	mtu        uint64
-	scratch    roce.Packet
 	stats      Stats
 
 	send sender

@@ -66,7 +66,7 @@ func (u *UD) Drain(b *wr.Batch) (more bool) {
 }
 
 func (u *UD) emit(b *wr.Batch, w *wr.WQE) {
-	p := &u.scratch
+	p := b.Scratch()
 	*p = roce.Packet{
 		Opcode: roce.OpUDSendOnly, Mig: true, PKey: u.pkey, DestQP: w.To.QPN, PSN: wr.Wire(u.send.next),
 		SE: w.Flags&wr.Solicited != 0, DETH: roce.DETH{QKey: w.To.QKey, SrcQP: u.lqpn}, Imm: w.Imm,

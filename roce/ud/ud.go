@@ -49,12 +49,11 @@ type Stats struct {
 
 // UD is a datagram queue pair; see [New]. It is not safe for concurrent use.
 type UD struct {
-	lqpn    roce.QPN
-	qkey    uint32
-	pkey    uint16
-	mtu     uint64
-	scratch roce.Packet
-	stats   Stats
+	lqpn  roce.QPN
+	qkey  uint32
+	pkey  uint16
+	mtu   uint64
+	stats Stats
 
 	send sender
 	recv receiver

@@ -39,6 +39,8 @@ type Batch struct {
 	bytes int
 	max   int
 
+	scratch roce.Packet
+
 	bounded bool // allowed counts
 	short   bool
 	allowed uint64
@@ -83,6 +85,11 @@ func (b *Batch) Short() bool { return b.short }
 func (b *Batch) Ending() bool {
 	return b.bounded && (b.allowed == 0 || len(b.outs)+1 >= b.limit || b.bytes+2*maxPacket > b.max)
 }
+
+// Scratch is where the headers of the next packet may be put together before Add,
+// so that each of many connections needs no place of its own. What it holds is
+// left from the last one.
+func (b *Batch) Scratch() *roce.Packet { return &b.scratch }
 
 // Len returns the number of packets.
 func (b *Batch) Len() int { return len(b.outs) }

@@ -1,7 +1,7 @@
 package wr
 
-// Ring is a queue that grows by doubling and never shrinks: its owner bounds its
-// length. The index of an element never changes; Head ≤ index < Tail.
+// Ring is a queue that grows by doubling and shrinks only when it is told to: its
+// owner bounds its length. The index of an element never changes; Head ≤ index < Tail.
 type Ring[T any] struct {
 	ring       []T
 	Head, Tail uint64
@@ -37,4 +37,11 @@ func (q *Ring[T]) Pop() {
 	var zero T
 	*q.At(q.Head) = zero
 	q.Head++
+}
+
+// Trim gives back the memory of an empty queue, which the next Push takes anew.
+func (q *Ring[T]) Trim() {
+	if q.Len() == 0 {
+		q.ring = nil
+	}
 }

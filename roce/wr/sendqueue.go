@@ -92,14 +92,18 @@ func (q *SendQueue) Push(r *Request) *WQE {
 	return w
 }
 
-// firstSlots is the length of the first rings, a power of two.
-const firstSlots = 4
+// Trim gives back the memory of an empty queue, which the next Push takes anew.
+func (q *SendQueue) Trim() {
+	if q.Len() == 0 {
+		q.slots, q.spans, q.inline, q.mask = nil, nil, nil, 0
+	}
+}
 
 // grow doubles the rings. What is sent from the old ones stays as it is: they are
 // left to whoever has it.
 func (q *SendQueue) grow() {
 	was := *q
-	n := max(firstSlots, 2*uint64(len(q.slots)))
+	n := max(1, 2*uint64(len(q.slots)))
 	q.slots, q.mask = make([]WQE, n), n-1
 	q.spans = make([]mr.Span, n*uint64(q.sge))
 	q.inline = nil
