@@ -32,9 +32,11 @@ type PeerConfig struct {
 	// are used.
 	HighWater, LowWater int
 	IdleAfter           time.Duration
-	// KeepAlive is how long a peer may be silent before it is probed, and its queues
-	// give back the memory that they do not use, default 5 s, [None] for ever. A dead one is noticed after that and the time in which
-	// a queue pair gives its peer up, see [ConnectOptions].
+	// KeepAlive is how long a peer may be silent before it is probed, default 5 s,
+	// [None] for ever. A dead one is noticed after that and the time in which a queue
+	// pair gives its peer up, see [ConnectOptions]. A peer that this side has not used
+	// for so long gives back the memory that its queues have grown to; with None none
+	// does.
 	KeepAlive time.Duration
 	// Notifications is how many notifications and immediates of one peer wait to be
 	// taken, 1..1,048,576, default 4096. The peer is told and sends no more.
