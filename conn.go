@@ -31,22 +31,22 @@ type Conn struct {
 	cm            *connmgr.Manager
 	local, remote netip.AddrPort
 	active        bool
-	owned         bool // the queue pair was made for this connection
+	owned         bool        // the queue pair was made for this connection
+	up            atomic.Bool // the peer knows this queue pair: it has been joined
 	options       ConnectOptions
 	request       cm.ConnectParams // of an active one
 	listener      *Listener        // that gives it to Accept when it is established
 	established   chan struct{}
 	done          chan struct{}
-	up            atomic.Bool // the peer knows this queue pair: it has been joined
-	notify        func()      // told when live, ended or gone changes, with mu held; set once
+	notify        func() // told when live, ended or gone changes, with mu held; set once
 
 	mu      sync.Mutex
 	id      cm.CommID // guarded by mu, as all below
 	live    bool      // established
 	ended   bool
 	gone    bool // the peer has said that its queue pair takes nothing any more
-	private []byte
 	hixl    bool
+	private []byte
 	err     error
 }
 

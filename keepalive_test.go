@@ -124,14 +124,20 @@ func TestManyPeers(t *testing.T) {
 		all = append(all, p)
 	}
 	for _, p := range all {
-		h, err := p.WriteAsync(hixl.Desc{})
-		require.NoError(t, err)
-		done = append(done, h)
+		for range 20 { // so that all queue pairs are made
+			h, err := p.WriteAsync(hixl.Desc{})
+			require.NoError(t, err)
+			done = append(done, h)
+		}
 	}
 	for _, h := range done {
 		w.wait(h, nil)
 	}
 	require.Equal(t, peers, hub.Stats().Connected)
+	done = nil
+	w.pass(3*hixl.DefaultKeepAlive + time.Second) // used in the first period, silent and probed after the second, at rest after the third
+	require.Equal(t, peers, hub.Stats().Connected)
+	require.GreaterOrEqual(t, hub.NIC().Stats().QPs, hixl.DefaultPeerQPs*peers)
 	with := heap()
 	for i := range w.all {
 		w.halt(i)

@@ -40,6 +40,8 @@ type Peer struct {
 	tried     uint32    // of the newest that was begun
 	fails     uint64    // attempts that came to nothing
 	breaks    uint32    // generations that broke
+	unsettled bool      // a dial waits until memory of older lanes is at rest
+	isNew     bool      // whether the dialer that said hello was not known
 	cur       *generation
 	next      *generation    // is being made
 	old       []*generation  // not fenced, or not flushed
@@ -54,15 +56,13 @@ type Peer struct {
 	change    chan struct{}  // closed at the next change, if somebody asked
 	greeter   *PeerListener  // that delivers it when it is first up
 	waiting   *Request       // a dialer that waits until older lanes are at rest
-	unsettled bool           // a dial that waits until memory of older lanes is
 	hello     peerwire.Hello // of the dialer
-	isNew     bool           // and whether it was not known
 
 	names map[string]*RemoteRegion              // looked up, and not gone
 	stale map[string]weak.Pointer[RemoteRegion] // looked up, and gone, as long as somebody has them
-	purge int                                   // size of stale at which to look
 	asked map[uint32]*Handle                    // lookups without answer
 	asks  uint32
+	purge int32               // size of stale at which to look
 	told  map[uint64]struct{} // regions of this side that it has looked up, by id
 
 	inc incoming

@@ -267,13 +267,13 @@ func (p *Peer) gone(id uint64) {
 // it up again. p.mu is held.
 func (p *Peer) wither(r *RemoteRegion) {
 	delete(p.names, r.name)
-	if len(p.stale) >= p.purge {
+	if len(p.stale) >= int(p.purge) {
 		for name, w := range p.stale {
 			if w.Value() == nil {
 				delete(p.stale, name)
 			}
 		}
-		p.purge = 2*len(p.stale) + 16
+		p.purge = int32(2*len(p.stale) + 16)
 	}
 	if p.stale == nil {
 		p.stale = make(map[string]weak.Pointer[RemoteRegion])

@@ -244,7 +244,7 @@ func (c *RC) SetRNRTimer(code uint8) { c.resp.rnrCode = code & 31 }
 func (c *RC) SetRetry(timeout, retry, rnrRetry uint8) { c.req.setRetry(timeout, retry, rnrRetry) }
 
 // SetMaxRead changes the initiator depth (SQD→SQD).
-func (c *RC) SetMaxRead(n int) { c.req.maxRead = n }
+func (c *RC) SetMaxRead(n int) { c.req.maxRead = int32(n) }
 
 // fail enters the error state without touching the queues.
 func (c *RC) fail(why Cause) {

@@ -1,6 +1,8 @@
 package rc
 
 import (
+	"math"
+
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
@@ -24,27 +26,26 @@ type requester struct {
 	ack, cur            uint64
 	nextCost            uint64
 
-	maxRead, rdOut int
+	maxRead, rdOut int32
 	readChunk      uint64 // PSNs of the largest READ request
 	ansStart       uint64 // where the answer of a READ asked for again begins
-	uncommitted    int    // placements in progress
-	held           int    // packets whose payload is still being fetched
+	uncommitted    int32  // placements in progress
+	held           int32  // packets whose payload is still being fetched
 
 	win      window
 	rtt      roundTrip
 	timer    retryTimer
-	ackEvery int
-	sinceAck int
+	ackEvery int32
+	sinceAck int32
 
 	started, quiesced bool
 	probing           bool // after a timeout: one packet, then wait (§3.12)
 	probeSent         bool
 	seqErr            bool // an implied NAK is being repaired (§3.10)
 	nakDone           bool // a NAK for nakAt has been acted on
+	failStatus        cq.Status
+	failIndex         uint64 // the request that failed, if failStatus is not success
 	nakAt             uint64
-
-	failIndex  uint64 // the request that failed, if failStatus is not success
-	failStatus cq.Status
 
 	spans []mr.Span // of the last Work
 	word  [8]byte
@@ -60,7 +61,7 @@ func (r *requester) init(c *RC, cfg *Config) {
 func (r *requester) start(s SendConfig) {
 	seq := wr.Sequence(s.FirstPSN)
 	r.una, r.send, r.hi, r.next = seq, seq, seq, seq
-	r.maxRead, r.ackEvery = s.MaxRead, s.AckEvery
+	r.maxRead, r.ackEvery = int32(s.MaxRead), int32(min(s.AckEvery, math.MaxInt32))
 	r.win.init(&s, r.c.common.mtu)
 	r.timer.init(&s)
 	// A READ is asked for in parts, so that no more comes back at once than

@@ -23,20 +23,20 @@ type responder struct {
 	access         mr.Access
 	pd             *mr.PD
 	receives       wr.ReceiveSource
-	rnrCode        uint8
 	maxPending     uint64
 
 	msg         message
 	recv        wr.Receive // taken by the message in progress, if msg.holdsRecv
 	pend        wr.Ring[placement]
-	outstanding int // placements and atomics not committed
-	held        int // READ response payloads still being fetched
+	outstanding int32 // placements and atomics not committed
+	held        int32 // READ response payloads still being fetched
 
-	depth   int        // READs and atomics that the peer may have in flight
+	depth   int32      // READs and atomics that the peer may have in flight
+	nactive int32      // resources with something to send
 	res     []resource // ring: the last of them; made at the first
 	resNext uint64     // index of the next one
-	nactive int        // resources with something to send
 
+	rnrCode  uint8
 	nak      nakState
 	wantAck  bool   // an ACK is owed
 	dupAck   bool   // even if nothing is new
@@ -82,7 +82,7 @@ func (s *responder) init(c *RC, cfg *Config) {
 		rnrCode: cfg.RNRTimerCode & 31, maxPending: uint64(cfg.MaxPending),
 	}
 	s.recv.Spans = make([]mr.Span, 0, cfg.MaxRecvSGE)
-	s.depth = cfg.MaxDestRead
+	s.depth = int32(cfg.MaxDestRead)
 }
 
 // request processes a request packet (§4.2).

@@ -133,7 +133,7 @@ func (r *requester) emit(now mono.Time, b *wr.Batch, w *wr.WQE, i, n uint64) {
 // answer of its own, every few packets of a long message, a probe, and the
 // packet after which the window is full.
 func (r *requester) wantsAck(w *wr.WQE, i uint64, last bool) bool {
-	if last || w.Op.TakesRead() || r.probing || r.sinceAck+1 >= r.win.ackEvery(r.ackEvery) {
+	if last || w.Op.TakesRead() || r.probing || int(r.sinceAck)+1 >= r.win.ackEvery(int(r.ackEvery)) {
 		return true
 	}
 	return !r.admits(w, i+2)
