@@ -25,10 +25,11 @@ func (e *engine) stream(ctx context.Context, ended <-chan error) error {
 	timed := newTimed(waiting, &e.time)
 	defer timed.stop()
 	for !e.finished() {
+		wait := timed.ctx() // by what finished has seen: the time may be over a moment later
 		if err := e.postAll(); err != nil {
 			return err
 		}
-		switch err := e.take(timed.ctx()); {
+		switch err := e.take(wait); {
 		case errors.Is(err, errEnded):
 			return e.missing()
 		case errors.Is(err, context.DeadlineExceeded) && waiting.Err() == nil: // the duration's end
@@ -85,9 +86,11 @@ type timed struct {
 
 func newTimed(parent context.Context, c *clock) *timed { return &timed{parent: parent, time: c} }
 
-// ctx returns what to wait with now.
+// ctx returns what to wait with now: until the duration's end, if that was not seen
+// yet. It does not look at the time, so that nobody waits for ever who has not asked
+// since whether the run is over.
 func (t *timed) ctx() context.Context {
-	if t.time.duration == 0 || !t.time.begun() || t.time.expired() {
+	if t.time.duration == 0 || !t.time.begun() || t.time.over {
 		return t.parent
 	}
 	if t.until == nil {
