@@ -134,7 +134,7 @@ func TestManyPeers(t *testing.T) {
 		w.wait(h, nil)
 	}
 	require.Equal(t, peers, hub.Stats().Connected)
-	done = nil
+	clear(done)
 	w.pass(3*hixl.DefaultKeepAlive + time.Second) // used in the first period, silent and probed after the second, at rest after the third
 	require.Equal(t, peers, hub.Stats().Connected)
 	require.GreaterOrEqual(t, hub.NIC().Stats().QPs, hixl.DefaultPeerQPs*peers)
