@@ -88,7 +88,7 @@ func BenchmarkStagedTransfer(b *testing.B) {
 		depth = 8
 		// Two device memories behind each other make the way long: what is under way
 		// on it is in staging, and the default would be all in it.
-		window = 4 << 20
+		window = sideWindow
 		// Each callback of the runtime takes one of Go's processors, and here the
 		// engines are threads, too.
 		processors = 4

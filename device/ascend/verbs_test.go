@@ -46,6 +46,9 @@ type side struct {
 	used int
 }
 
+// sideWindow is the most that connections between two sides may ask for.
+const sideWindow = 4 << 20
+
 // newSide opens device number n and a NIC on an address of its own.
 func newSide(s *sim, n int, addr string, cfg staged.Config, wrap func(transport.Conn) transport.Conn) *side {
 	t := s.t
@@ -55,7 +58,7 @@ func newSide(s *sim, n int, addr string, cfg staged.Config, wrap func(transport.
 	x.pool = pool(t, x.dev, cfg)
 	x.mem = memory(t, x.pool, sideSize)
 	var err error
-	x.nic, err = hixl.OpenNIC(hixl.Config{Address: netip.MustParseAddr(addr), WrapTransport: wrap})
+	x.nic, err = hixl.OpenNIC(hixl.Config{Address: netip.MustParseAddr(addr), WrapTransport: wrap, PathWindow: sideWindow})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, x.nic.Close()) })
 	x.pd = x.nic.AllocPD()
