@@ -91,6 +91,9 @@ func (p *path) pop() *Queue {
 func (p *path) remove(q *Queue) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !q.inPath {
+		return // most are not, and the queue may be long
+	}
 	var before *Queue
 	for at := p.first; at != nil; before, at = at, at.nextInPath {
 		if at == q {
