@@ -26,6 +26,8 @@ func TestAllocations(t *testing.T) {
 		err error
 		udp roce.UDP
 		ip4 roce.IPv4
+
+		template roce.Template
 	)
 	require.NoError(t, p.Decode(hello))
 	require.NoError(t, roce.DecodeFrame(roce.LinkEthernet, frame, &f))
@@ -41,6 +43,9 @@ func TestAllocations(t *testing.T) {
 		"CheckLength":       func() { err = p.CheckLength(1024) },
 		"ICRC":              func() { h.ICRC(hello) },
 		"Check":             func() { h.Check(hello) },
+		"Begin":             func() { h.Begin(hello[:roce.BTHLen], len(hello)) },
+		"Template":          func() { template.Begin(&h, 9, hello[:roce.BTHLen], len(hello)) },
+		"Template anew":     func() { template = roce.Template{}; template.Begin(&h, 9, hello[:roce.BTHLen], len(hello)) },
 		"CheckAnyID":        func() { h.ID = 9; h.CheckAnyID(hello, 127) },
 		"DecodeFrame":       func() { err = roce.DecodeFrame(roce.LinkEthernet, frame, &f) },
 		"DecodeFrame other": func() { err = roce.DecodeFrame(roce.LinkEthernet, other, &f) },

@@ -1,6 +1,7 @@
 package roce_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"testing"
 
@@ -95,4 +96,32 @@ func BenchmarkDecodeFrame(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkBegin is the sum of a header, of one packet after the other of a train.
+func BenchmarkBegin(b *testing.B) {
+	benchShapes(b, func(b *testing.B, pkt []byte) {
+		h := helloHeaders
+		var p roce.Packet
+		if err := p.Decode(pkt); err != nil {
+			b.Fatal(err)
+		}
+		headers := pkt[:p.HeaderLen()]
+		for name, begin := range map[string]func(t *roce.Template, id uint16) roce.Sum{
+			"full": func(_ *roce.Template, id uint16) roce.Sum {
+				h.ID = id
+				return h.Begin(headers, len(pkt))
+			},
+			"like": func(t *roce.Template, id uint16) roce.Sum { return t.Begin(&h, id, headers, len(pkt)) },
+		} {
+			b.Run(name, func(b *testing.B) {
+				var t roce.Template
+				b.ReportAllocs()
+				for i := uint32(0); b.Loop(); i++ {
+					binary.BigEndian.PutUint32(headers[8:], i)
+					begin(&t, uint16(i&63))
+				}
+			})
+		}
+	})
 }

@@ -37,7 +37,7 @@ const (
 // to the pad. On the wire it stands least significant byte first.
 func (h *Headers) ICRC(pkt []byte) uint32 {
 	var prefix [prefixMax]byte
-	n := h.putPrefix(prefix[:], len(pkt)+ICRCLen)
+	n := h.putPrefix(prefix[:], h.ID, len(pkt)+ICRCLen)
 	bth := copy(prefix[n:], pkt)
 	if bth > 4 {
 		prefix[n+4] = 0xFF // FECN, BECN and reserved bits
@@ -70,11 +70,11 @@ func (h *Headers) is4() bool {
 	return (h.Src.Is4() || h.Src.Is4In6()) && (h.Dst.Is4() || h.Dst.Is4In6())
 }
 
-// putPrefix writes the masked IP and UDP headers for a UDP payload of n bytes
-// and returns their length.
-func (h *Headers) putPrefix(b []byte, n int) int {
+// putPrefix writes the masked IP and UDP headers, id the identification, for a UDP
+// payload of n bytes and returns their length.
+func (h *Headers) putPrefix(b []byte, id uint16, n int) int {
 	if h.is4() {
-		return h.putPrefix4(b, n)
+		return h.putPrefix4(b, id, n)
 	}
 	_ = b[ipv6Len+udpLen-1]
 	be.PutUint32(b, 0x6FFFFFFF) // traffic class and flow label masked
@@ -87,10 +87,10 @@ func (h *Headers) putPrefix(b []byte, n int) int {
 	return ipv6Len + udpLen
 }
 
-func (h *Headers) putPrefix4(b []byte, n int) int {
+func (h *Headers) putPrefix4(b []byte, id uint16, n int) int {
 	_ = b[ipv4Len+udpLen-1]
 	be.PutUint32(b, 0x45FF0000|uint32(uint16(ipv4Len+udpLen+n)))
-	be.PutUint32(b[4:], uint32(h.ID)<<16|uint32(h.Frag))
+	be.PutUint32(b[4:], uint32(id)<<16|uint32(h.Frag))
 	be.PutUint32(b[8:], 0xFF000000|protoUDP<<16|0xFFFF) // TTL and header checksum masked
 	src, dst := h.Src.As4(), h.Dst.As4()
 	copy(b[12:16], src[:])

@@ -13,9 +13,13 @@ type Sum uint32
 
 // Begin returns the sum of a packet of size bytes, BTH to ICRC, after its BTH and
 // extension headers, which headers holds and which must be there whole.
-func (h *Headers) Begin(headers []byte, size int) Sum {
+func (h *Headers) Begin(headers []byte, size int) Sum { return h.begin(h.ID, headers, size) }
+
+// begin is Begin with another identification, also of the front of the headers, of
+// five bytes or more.
+func (h *Headers) begin(id uint16, headers []byte, size int) Sum {
 	var prefix [prefixMax + MaxHeaderLen - BTHLen]byte
-	n := h.putPrefix(prefix[:], size)
+	n := h.putPrefix(prefix[:], id, size)
 	end := n + copy(prefix[n:], headers)
 	prefix[n+4] = 0xFF // FECN, BECN and reserved bits
 	return Sum(crc.UpdateShort(icrcInit, prefix[:end]))

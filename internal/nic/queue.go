@@ -51,7 +51,7 @@ type Queue struct {
 }
 
 // route is where a queue pair's packets go and how they are sealed. It is made
-// from one view and never changes.
+// from one view and never changes, but for the template.
 type route struct {
 	view    *qp.View
 	dst     netip.Addr
@@ -59,6 +59,8 @@ type route struct {
 	tos     uint8
 	shard   uint8 // of the peer, or anyShard
 	headers roce.Headers
+
+	template roce.Template // belongs to whoever drains the queue pair
 }
 
 // A peer may choose the socket that receives a packet by the low bits of the queue

@@ -329,10 +329,8 @@ func (s *sender) read(rec *record, j *job) wr.Outcome {
 // fetchAndSeal copies the payload, which lies at [at, end) of the packet, from
 // its spans, if it is not there already, and seals the packet in the same pass.
 func (s *sender) fetchAndSeal(rec *record, at, end int, spans []mr.Span) wr.Outcome {
-	h := rec.route.headers
-	h.ID = rec.id
 	pkt := rec.pkt
-	sum := h.Begin(pkt[:at], len(pkt))
+	sum := rec.route.template.Begin(&rec.route.headers, rec.id, pkt[:at], len(pkt))
 	for i := range spans {
 		if !s.loan.take(&spans[i]) {
 			return wr.Revoked

@@ -19,6 +19,13 @@ func UpdateShort(crc uint32, b []byte) uint32 {
 	return best.update(crc, b)
 }
 
+// Word is Update for four bytes, w's from the lowest on. It needs no memory to read
+// them from.
+func Word(crc, w uint32) uint32 {
+	w ^= ^crc
+	return ^(slicing[0][w>>24] ^ slicing[1][w>>16&0xFF] ^ slicing[2][w>>8&0xFF] ^ slicing[3][w&0xFF])
+}
+
 // slicingUpdate is Update by table, eight bytes at a time.
 func slicingUpdate(crc uint32, b []byte) uint32 {
 	crc = ^crc

@@ -1,6 +1,7 @@
 package crc
 
 import (
+	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"math/rand/v2"
@@ -146,6 +147,14 @@ func TestCopyWantsRoom(t *testing.T) {
 	room := make([]byte, 100)
 	require.Panics(t, func() { Copy(room[:99], make([]byte, 100), 0) }, "capacity is not length")
 	require.NotPanics(t, func() { Copy(nil, nil, 0) })
+}
+
+func TestWord(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for range 1000 {
+		crc, p := rng.Uint32(), randomBytes(rng, 4)
+		require.Equal(t, oracle(crc, p), Word(crc, binary.LittleEndian.Uint32(p)))
+	}
 }
 
 func TestCRCAllocations(t *testing.T) {
