@@ -52,6 +52,7 @@ type Peer struct {
 	stage     *stage
 	lost      error // of an unsignaled write, not told yet
 	bells     []*lane
+	crowd     []*Stream      // that wait for room in the queue
 	err       error          // why it is down
 	change    chan struct{}  // closed at the next change, if somebody asked
 	greeter   *PeerListener  // that delivers it when it is first up

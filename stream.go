@@ -88,10 +88,12 @@ func (c *Context) NewStream(cfg StreamConfig) *Stream {
 	return s
 }
 
-// Transfer puts a transfer on the stream, which takes a copy of t. The error unwraps to
-// [ErrTransfer], to [ErrClosed], or to [ErrBusy] when more than PeerConfig.MaxQueued
-// things wait. All else is the handle's error; when something before has failed, it
-// unwraps to [ErrStream] and the reason.
+// Transfer puts a transfer on the stream, which takes a copy of t, and returns at once.
+// While as much waits for the peer as PeerConfig.MaxQueued allows, it waits on the
+// stream. The error unwraps to [ErrTransfer], to [ErrClosed], or to [ErrBusy] when
+// MaxQueued things wait on the stream itself: wait for one of them, or Synchronize. All
+// else is the handle's error; when something before has failed, it unwraps to
+// [ErrStream] and the reason.
 func (s *Stream) Transfer(p *Peer, t *Transfer) (*Handle, error) {
 	if p.c != s.c {
 		return nil, p.badTransfer(t.Op, "the stream is another context's")

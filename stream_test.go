@@ -73,6 +73,40 @@ func TestStreamIsOrdered(t *testing.T) {
 	}
 }
 
+// A stream waits where others have filled the peer's queue, and can be canceled there.
+func TestStreamWaitsForRoom(t *testing.T) {
+	w := newWorld(t, 2, sim.Config{Link: sim.Link{Delay: time.Millisecond}}, hixl.PeerConfig{QPs: 1, SendQueue: 1, MaxQueued: 8})
+	p := w.peer(0, 1)
+	r := w.remote(p, 1)
+	piece := hixl.Desc{Local: w.mem[0], Remote: r, Len: 64}
+	var others []*hixl.Handle
+	err := error(nil)
+	for err == nil {
+		var h *hixl.Handle
+		if h, err = p.WriteAsync(piece); err == nil {
+			others = append(others, h)
+		}
+	}
+	require.ErrorIs(t, err, hixl.ErrBusy)
+	s := w.all[0].NewStream(hixl.StreamConfig{})
+	three := hixl.Transfer{Op: hixl.Write, Descs: []hixl.Desc{piece, piece, piece}}
+	first, canceled, last := put(t, s, p, three), put(t, w.all[0].NewStream(hixl.StreamConfig{}), p, three), put(t, s, p, three)
+	done, err := first.Poll()
+	require.False(t, done, "%v", err)
+	canceled.StartCancel()
+	require.ErrorIs(t, canceled.Err(), hixl.ErrCanceled)
+	for _, h := range append(others, first, last) {
+		w.wait(h, nil)
+	}
+	require.NoError(t, s.Reset())
+
+	// What never fits is told, once.
+	many := hixl.Transfer{Op: hixl.Write, Descs: make([]hixl.Desc, 9)}
+	h := put(t, s, p, many)
+	w.until(time.Second, w.done(h))
+	require.ErrorIs(t, h.Err(), hixl.ErrBusy)
+}
+
 // What one stream does waits for an event of another, of another context.
 func TestStreamsWaitForEvents(t *testing.T) {
 	w := newWorld(t, 3, sim.Config{Seed: 1, Link: bad}, hixl.PeerConfig{Seed: 1})

@@ -1,6 +1,11 @@
 package hixl
 
-import "github.com/gohixl/hixl/internal/mono"
+import (
+	"errors"
+	"slices"
+
+	"github.com/gohixl/hixl/internal/mono"
+)
 
 // berth is where the work of a stream goes that is under way to a peer.
 type berth struct {
@@ -49,7 +54,8 @@ func (p *Peer) pinned(x *piece) *lane {
 
 // beginOn begins a transfer of a stream, on the lane where the work of the stream that
 // has not ended is. later: some of that has failed, or will since its connection broke,
-// and this must not take effect before the stream knows.
+// and this must not take effect before the stream knows; or too much waits for the peer
+// already.
 func (p *Peer) beginOn(s *Stream, h *Handle, t *Transfer) (later bool, err error) {
 	p.mu.Lock()
 	defer p.release()
@@ -65,7 +71,33 @@ func (p *Peer) beginOn(s *Stream, h *Handle, t *Transfer) (later bool, err error
 		return true, nil
 	}
 	h.lane, h.waits = b.lane, false
-	return false, p.beginLocked(h, t)
+	err = p.beginLocked(h, t)
+	if errors.Is(err, ErrBusy) && p.queue.Len() > 0 { // there will be room
+		h.waits = true
+		p.awaitRoom(s)
+		return true, nil
+	}
+	return false, err
+}
+
+// awaitRoom has a stream looked after when less of the peer's work waits in software.
+// p.mu is held.
+func (p *Peer) awaitRoom(s *Stream) {
+	if !slices.Contains(p.crowd, s) {
+		p.crowd = append(p.crowd, s)
+	}
+}
+
+// roomy lets the streams go on that wait for room, once half of it is free. p.mu is
+// held.
+func (p *Peer) roomy() {
+	if len(p.crowd) == 0 || int(p.queue.Len()) > p.c.cfg.MaxQueued/2 {
+		return
+	}
+	for _, s := range p.crowd {
+		p.c.attendStream(s)
+	}
+	p.crowd = nil
 }
 
 // attendStream has the dispatcher look after a stream soon. It may be called with any

@@ -121,6 +121,9 @@ func (p *Peer) announce(now mono.Time, h *Handle, n *Notification, flags Transfe
 // ready refuses n more pieces if there is no room or no peer. p.mu is held.
 func (p *Peer) ready(now mono.Time, n int) error {
 	p.used = now
+	if n > p.c.cfg.MaxQueued {
+		return fmt.Errorf("%w: %d pieces at a time for peer %v, PeerConfig.MaxQueued allows %d", ErrBusy, n, p.addr, p.c.cfg.MaxQueued)
+	}
 	if int(p.queue.Len())+n > p.c.cfg.MaxQueued {
 		return fmt.Errorf("%w: %d pieces wait for peer %v, the most that PeerConfig.MaxQueued allows", ErrBusy, p.queue.Len(), p.addr)
 	}
@@ -221,6 +224,7 @@ func (p *Peer) drained() {
 		p.queue = wr.Ring[piece]{}
 		p.pushers.Add(-1)
 	}
+	p.roomy()
 }
 
 // failQueue fails what waits, for the connection or for an answer. p.mu is held.

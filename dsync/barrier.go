@@ -101,16 +101,26 @@ func (b *Barrier) Wait(ctx context.Context) (round uint64, err error) {
 	return b.m.Passed(), b.fail("wait", err)
 }
 
-// Break gives the round at work up for all, so that nobody waits for what will not
-// come. The barrier is of no use any more: lay out another. The error is an *[Error];
-// one that was broken before is none.
-func (b *Barrier) Break(ctx context.Context) error {
+// Break gives a round up for all, so that nobody waits for what will not come: round,
+// counted from 1, is the one after that which the last Wait has returned, 1 before the
+// first. The barrier is of no use any more: lay out another. A round that all have
+// passed meanwhile stays passed, and Break does nothing, so that one that comes late
+// does not break the next. The error is an *[Error]; it unwraps to [ErrConflict] for a
+// round that is not at work yet. A round that was broken before is none.
+func (b *Barrier) Break(ctx context.Context, round uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.m.Break()
+	if round == 0 {
+		return b.fail("break", fmt.Errorf("%w: rounds are counted from 1", ErrConflict))
+	}
+	b.m.Break(round)
 	err := b.run(ctx, &b.m)
-	if err == nil && b.m.Strange() {
+	switch {
+	case err != nil:
+	case b.m.Strange():
 		err = errStrange
+	case b.m.Early():
+		err = fmt.Errorf("%w: round %d is not at work yet", ErrConflict, round)
 	}
 	return b.fail("break", err)
 }

@@ -113,8 +113,19 @@ func TestBarrierBroken(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, round)
 	require.NoError(t, <-other)
-	require.NoError(t, b.Break(ctx))
-	require.NoError(t, b.Break(ctx))
+	require.NoError(t, b.Break(ctx, 1), "too late: all have passed it")
+	require.ErrorIs(t, b.Break(ctx, 3), dsync.ErrConflict, "too early")
+	require.ErrorIs(t, b.Break(ctx, 0), dsync.ErrConflict)
+	go func() { // the late one has broken nothing
+		_, err := b.Wait(ctx)
+		other <- err
+	}()
+	round, err = a.Wait(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, round)
+	require.NoError(t, <-other)
+	require.NoError(t, b.Break(ctx, 3))
+	require.NoError(t, b.Break(ctx, 3))
 	_, err = a.Wait(ctx)
-	broken(err, 2)
+	broken(err, 3)
 }

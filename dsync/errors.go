@@ -17,8 +17,9 @@ var (
 	ErrLeaseLost = errors.New("the lease is lost")
 	// ErrFenced: a greater fencing token has been seen.
 	ErrFenced = errors.New("fenced out: a greater token was there before")
-	// ErrConflict: the value has another version than expected.
-	ErrConflict = errors.New("the version is another one")
+	// ErrConflict: the value has another version than expected, or the barrier is at
+	// another round.
+	ErrConflict = errors.New("the version or round is another one")
 	// ErrTooLarge: more bytes than fit.
 	ErrTooLarge = errors.New("too large")
 	// ErrRestarted: the other end of a ring is another one now.

@@ -242,9 +242,12 @@ func (c *RingConsumer) Recv(ctx context.Context) (data []byte, seq uint64, err e
 	return slot[recordHd:][:n], seq, nil
 }
 
-// Commit gives back the room of all records that Recv has returned: no other consumer
-// gets them again. After a Recv that has told [ErrRestarted] it gives back nothing, until
-// the next one has returned. The error is an *[Error].
+// Commit commits up to the record that Recv has returned last, that one included and all
+// before it: the producer has their room again, and no other consumer gets them. There is
+// no committing of single ones, nor out of order: finish the work on a record before the
+// next Recv, which may commit it as well. After a Recv that has told [ErrRestarted] it
+// commits nothing, until the next one has returned. The error is an *[Error]; what was
+// not committed then, the next Commit or Recv commits.
 func (c *RingConsumer) Commit(ctx context.Context) error {
 	if c.held { // one more was taken; the next Recv returns it
 		return nil

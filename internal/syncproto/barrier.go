@@ -48,7 +48,8 @@ type Barrier struct {
 	known   bool   // passed is
 	passed  uint64 // rounds that this party has passed
 	arrived bool   // at the next one
-	quit    bool   // give it up, whatever it is
+	quit    uint64 // the round to give up, 0 none
+	early   bool   // that is not at work yet
 	from    uint64 // of a swap at work
 	since   mono.Time
 	pause   time.Duration
@@ -61,16 +62,21 @@ func NewBarrier(cfg BarrierConfig) Barrier { return Barrier{cfg: cfg} }
 
 // Begin begins to arrive at the next round and to wait for the others, or goes on with
 // it.
-func (b *Barrier) Begin() { b.start(false) }
+func (b *Barrier) Begin() { b.start(0) }
 
-// Break begins to give the round at work up for all.
-func (b *Barrier) Break() { b.start(true) }
+// Break begins to give a round up for all, counted from 1. One that has been passed
+// stays so, and those after it are left alone; nor is one given up that is not at work
+// yet, see Early.
+func (b *Barrier) Break(round uint64) { b.start(round) }
 
-func (b *Barrier) start(quit bool) {
+func (b *Barrier) start(quit uint64) {
 	if b.phase != barrierBroken && b.phase != barrierStrange {
-		b.quit, b.phase, b.pause = quit, barrierLooking, b.cfg.MinPause
+		b.quit, b.early, b.phase, b.pause = quit, false, barrierLooking, b.cfg.MinPause
 	}
 }
+
+// Early reports whether the round of the last Break was not at work yet.
+func (b *Barrier) Early() bool { return b.early }
 
 // Passed is how many rounds this party has passed.
 func (b *Barrier) Passed() uint64 { return b.passed }
@@ -138,7 +144,9 @@ func (b *Barrier) settle(word uint64) {
 	switch round := RoundOf(word); {
 	case round < b.passed, round > b.target():
 		b.phase = barrierStrange
-	case round == b.target() && !b.quit:
+	case b.quit > 0 && round+1 != b.quit:
+		b.early, b.phase = round < b.quit, barrierIdle
+	case round == b.target() && b.quit == 0:
 		b.passed, b.arrived, b.since, b.phase = round, false, 0, barrierIdle
 	case word&brokenBit != 0:
 		b.phase = barrierBroken
@@ -154,7 +162,7 @@ func (b *Barrier) look(now mono.Time, r Result) {
 	}
 	b.from = r.Word
 	switch {
-	case b.quit:
+	case b.quit > 0:
 		b.phase = barrierBreaking
 	case !b.arrived:
 		b.phase = barrierArriving

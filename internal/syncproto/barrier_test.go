@@ -86,12 +86,37 @@ func TestBarrierAllInterleavings(t *testing.T) {
 			if len(next) > 0 && i == 1 {
 				a := s.a[i]
 				a.done++
-				a.m.Break()
+				a.m.Break(a.m.Passed() + 1)
 				next = append(next, a)
 			}
 			return next
 		}
 		x.holds(t)
+	})
+	t.Run("who gives up late breaks nothing", func(t *testing.T) {
+		x := barrierModel(alone, party(0, 2), party(1, 2))
+		for i := range x.actors {
+			x.actors[i].cfg.Patience = 0
+		}
+		inner, late := x.command, false
+		x.command = func(s *state[Barrier], i int, now mono.Time) []actor[Barrier] {
+			next := inner(s, i, now)
+			if a := s.a[i]; len(next) > 0 && a.m.Passed() > 0 {
+				late = true
+				a.done++
+				a.m.Break(a.m.Passed())
+				next = append(next, a)
+			}
+			return next
+		}
+		x.invariant = func(s *state[Barrier]) error {
+			if s.a[0].m.Broken() || s.a[1].m.Broken() {
+				return fmt.Errorf("%w: a round was broken that nobody gave up", errUnsafe)
+			}
+			return nil
+		}
+		x.holds(t)
+		require.True(t, late)
 	})
 	t.Run("nobody waits for the dead", func(t *testing.T) {
 		x := barrierModel(alone, party(0, 2), party(1, 2))
