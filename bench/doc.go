@@ -24,9 +24,18 @@
 // processes on loopback of a network namespace of their own and are gone when a
 // round is. A [Goal] is a figure of ours that the datapath is held to, measured
 // against another in turns; each stands in a floors_*.go and runs alone by its name.
-// With [Config].Passes above one it is judged by its worst pass. JSON lists each [Round] with what
-// was spent and met in it, on our side and on the baseline's.
+// With [Config].Passes above one it is judged by its worst pass.
 //
 // CPU seconds are user and system time of both processes during the bandwidth
 // part. GB is 1e9 bytes of payload.
+//
+// # Reports
+//
+// A [Report] is written as a table with a line a cell (WriteTable), as medians by size
+// with the ratios first (WriteComparison, for a document WriteMarkdown), as a page with
+// two charts (WritePlot), as CSV and as JSON. The JSON is the struct itself: its field
+// tags are the names, sizes and counters are plain numbers, *_us is microseconds, *_ns
+// nanoseconds, and a [Ratio] is ours by theirs, median and extremes of the rounds. Each
+// [Round] stands in it with what was spent and met on both sides. A [GoalsReport] is the
+// same of goals. [ReplaceFile] and [UpdateSection] leave a file whole at any time.
 package bench

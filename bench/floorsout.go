@@ -26,7 +26,7 @@ func (r *GoalsReport) WriteTable(w io.Writer) error {
 	for i := range r.Goals {
 		rows = append(rows, r.Goals[i].cells())
 	}
-	writeColumns(&b, rows)
+	writeColumns(&b, rows, 1)
 	b.WriteByte('\n')
 	for i := range r.Goals {
 		g := &r.Goals[i]

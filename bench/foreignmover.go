@@ -36,17 +36,22 @@ const (
 	firstBytes   = 64 << 20
 )
 
-// messages is how many take about d at a rate of messages a second; at an unknown
-// one, few.
-func (m *foreignMover) messages(d time.Duration, rate float64) uint64 {
+// messages is how many take about d at a rate of messages a second, and least
+// anyway; at an unknown rate, few.
+func (m *foreignMover) messages(d time.Duration, rate float64, least uint64) uint64 {
+	least = max(least, minForeign)
 	if rate == 0 {
-		return uint64(max(minForeign, min(firstForeign, firstBytes/m.size)))
+		return max(least, uint64(min(firstForeign, firstBytes/m.size)))
 	}
-	return uint64(max(minForeign, min(maxForeign, rate*d.Seconds())))
+	return max(least, uint64(min(maxForeign, rate*d.Seconds())))
 }
 
 func (m *foreignMover) stream(ctx context.Context, d time.Duration, _ uint64) (uint64, time.Duration, error) {
-	f, err := m.timed(ctx, m.program.client, d, &m.rate)
+	least := uint64(0)
+	if m.program.least != nil {
+		least = m.program.least(m.size)
+	}
+	f, err := m.timed(ctx, m.program.client, d, &m.rate, least)
 	m.last = f
 	return f.messages, f.elapsed, err
 }
@@ -56,7 +61,7 @@ func (m *foreignMover) pingPong(ctx context.Context, d time.Duration, _ uint64, 
 	f, p := m.last, m.program
 	if p.latency != nil {
 		var err error
-		if f, err = m.timed(ctx, p.latency, d, &m.latencyRate); err != nil {
+		if f, err = m.timed(ctx, p.latency, d, &m.latencyRate, 0); err != nil {
 			return err
 		}
 	}
@@ -68,14 +73,15 @@ func (m *foreignMover) pingPong(ctx context.Context, d time.Duration, _ uint64, 
 
 func (m *foreignMover) usage(context.Context) (usage, error) { return usage{CPU: m.cpu}, nil }
 
-// timed runs the program for about d. The first time it learns the rate before.
-func (m *foreignMover) timed(ctx context.Context, client func(int, uint64) []string, d time.Duration, rate *float64) (f figures, err error) {
+// timed runs the program for about d, or for so many messages when that takes longer.
+// The first time it learns the rate before, unless that took as long.
+func (m *foreignMover) timed(ctx context.Context, client func(int, uint64) []string, d time.Duration, rate *float64, least uint64) (f figures, err error) {
 	for first := *rate == 0; ; first = false {
-		if f, err = m.run(ctx, client, m.messages(d, *rate)); err != nil {
+		if f, err = m.run(ctx, client, m.messages(d, *rate, least)); err != nil {
 			return f, err
 		}
 		*rate = per(float64(f.messages), f.elapsed.Seconds())
-		if !first {
+		if !first || f.elapsed >= d {
 			return f, nil
 		}
 	}

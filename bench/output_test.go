@@ -32,7 +32,7 @@ func goldenReport() *Report {
 		{Name: BaselineMemcpy, Size: 1 << 20, GBPerS: 9.75, CPUPerGB: 0.1},
 	}
 	r.Ratios = []Ratio{
-		{Op: OpWrite, Size: 64, Against: BaselineTCP, Median: 0.355, Min: 0.3, Max: 0.4, Rounds: 3},
+		{Op: OpWrite, Size: 64, Against: BaselineTCP, Median: 0.355, Min: 0.3, Max: 0.4, Rounds: 3, Latency: &Spread{0.79, 0.7, 0.85, 3}},
 		{Op: OpWrite, Size: 1 << 20, Against: BaselineTCP, Median: 0.3, Min: 0.25, Max: 0.31, Rounds: 3},
 		{Op: OpWrite, Size: 1 << 20, Against: BaselineMemcpy, Median: 0.15, Min: 0.14, Max: 0.16, Rounds: 3},
 	}
@@ -59,11 +59,13 @@ func TestOutputsGolden(t *testing.T) {
 		"report.json": func(b *bytes.Buffer) error { return r.WriteJSON(b) },
 		"report.csv":  func(b *bytes.Buffer) error { return r.WriteCSV(b) },
 		"report.txt":  func(b *bytes.Buffer) error { return r.WriteTable(b) },
+		"compare.txt": func(b *bytes.Buffer) error { return r.WriteComparison(b) },
+		"compare.md":  func(b *bytes.Buffer) error { return r.WriteMarkdown(b) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
 			require.NoError(t, write(&b))
-			checkGolden(t, name, b.Bytes())
+			checkGolden(t, name, bytes.ReplaceAll(b.Bytes(), []byte(Machine()), []byte("A machine")))
 		})
 	}
 }
@@ -94,10 +96,12 @@ func TestJSONShape(t *testing.T) {
 	require.Len(t, result, 15)
 	require.Len(t, result["lat_us"], 3)
 	ratio := m["ratios"].([]any)[0].(map[string]any)
-	for _, k := range []string{"op", "size", "against", "median", "min", "max", "rounds"} {
+	for _, k := range []string{"op", "size", "against", "median", "min", "max", "rounds", "latency"} {
 		require.Contains(t, ratio, k)
 	}
-	require.Len(t, ratio, 7)
+	require.Len(t, ratio, 8)
+	require.Len(t, ratio["latency"], 4)
+	require.NotContains(t, m["ratios"].([]any)[1], "latency", "where one of the two has none")
 }
 
 // Under the table stands what makes packets be sent again, and what to do when
@@ -147,6 +151,21 @@ func TestRatioIsByRound(t *testing.T) {
 	r := ratio(mk(1, 2, 6), mk(2, 2, 2))
 	require.Equal(t, Ratio{Median: 1, Min: 0.5, Max: 3, Rounds: 3}, r)
 	require.Equal(t, Ratio{}, ratio(mk(), mk(1)))
+
+	// Latencies by round too, of the rounds in which both have one.
+	timed := func(us ...int) *series {
+		s := mk()
+		for _, n := range us {
+			h := newHistogram()
+			if n > 0 {
+				h.add(time.Duration(n) * time.Microsecond)
+			}
+			s.add(sample{bytes: 1, elapsed: 1}, h, usage{})
+		}
+		return s
+	}
+	l := ratio(timed(1, 10, 4), timed(2, 0, 1)).Latency
+	require.InDeltaSlice(t, []float64{2.25, 0.5, 4, 2}, []float64{l.Median, l.Min, l.Max, float64(l.Rounds)}, 0.01)
 	res := mk(1, 2, 6).result(newCell(0, OpWrite, 64, 1, 0, 0))
 	require.InDelta(t, 2, res.GBPerS, 1e-9)
 	require.InDelta(t, 3.0/9, res.CPUPerGB, 1e-9)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -18,15 +19,15 @@ func (r *Report) WritePlot(w io.Writer) error {
 	b.WriteString(plotHead)
 	c := &r.Config
 	fmt.Fprintf(&b, "<h1>hixl-bench compare</h1>\n<p>%s</p>\n", html.EscapeString(fmt.Sprintf(
-		"%s, region %s, %d rounds in turns, medians, seed %d; every byte of ours, tcp, shm and memcpy verified.",
-		c.Mode, formatSize(c.Region), c.Rounds, c.Seed)))
+		"%s; %s, region %s, %d rounds in turns, medians, seed %d; every byte of ours, tcp, shm and memcpy verified. %s",
+		c.Machine, c.Mode+pinnedTo(c.Pinned), formatSize(c.Region), c.Rounds, c.Seed, r.interrupted())))
 	chart{
 		title: "Bandwidth", unit: "GB/s", value: func(p point) float64 { return p.gbPerS },
 	}.write(&b, lines)
 	chart{
 		title: "Latency, one message at a time, half of there and back", unit: "us", value: func(p point) float64 { return p.oneWayUS },
 	}.write(&b, lines)
-	fmt.Fprintf(&b, "<pre>%s</pre>\n</body>\n</html>\n", html.EscapeString(r.legend()))
+	fmt.Fprintf(&b, "<pre>%s</pre>\n</body>\n</html>\n", html.EscapeString(r.comparisonLegend()))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -41,7 +42,7 @@ const plotHead = `<!DOCTYPE html>
 @media (prefers-color-scheme: dark) { :root { --ink: #e8eaed; --grid: #3c4248; --paper: #16191d; --l: 66%; } }
 body { background: var(--paper); color: var(--ink); font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 920px; padding: 0 1em; }
 svg { width: 100%; height: auto; } svg text { fill: var(--ink); font-size: 12px; }
-.grid { stroke: var(--grid); stroke-width: 1; } .line { fill: none; stroke-width: 2; }
+.grid { stroke: var(--grid); stroke-width: 1; } .line { fill: none; stroke-width: 2; } .ours { stroke-width: 3.5; }
 pre { white-space: pre-wrap; font-size: 12px; }
 </style>
 </head>
@@ -55,9 +56,11 @@ type plotLine struct {
 	points []point
 }
 
+// point is a contender at one size. Latencies are halves of there and back, 0 for what
+// was not measured.
 type point struct {
-	size             int
-	gbPerS, oneWayUS float64
+	size                              int
+	gbPerS, oneWayUS, p99US, cpuPerGB float64
 }
 
 // lines are the contenders in the order of the table, each with its sizes. Of
@@ -77,13 +80,13 @@ func (r *Report) lines() []plotLine {
 	}
 	for i := range r.Results {
 		x := &r.Results[i]
-		add("hixl "+x.Op.String(), true, point{x.Size, x.GBPerS, x.LatencyUS.P50 / 2})
+		add("hixl "+x.Op.String(), true, point{x.Size, x.GBPerS, x.LatencyUS.P50 / 2, x.LatencyUS.P99 / 2, x.CPUPerGB})
 	}
 	for i := range r.Baselines {
 		x := &r.Baselines[i]
-		p := point{size: x.Size, gbPerS: x.GBPerS}
+		p := point{size: x.Size, gbPerS: x.GBPerS, cpuPerGB: x.CPUPerGB}
 		if x.LatencyUS != nil {
-			p.oneWayUS = x.LatencyUS.P50 / 2
+			p.oneWayUS, p.p99US = x.LatencyUS.P50/2, x.LatencyUS.P99/2
 		}
 		add(string(x.Name), false, p)
 	}
@@ -99,7 +102,7 @@ type chart struct {
 // The picture, in its own units; legend lines stand right of the axes.
 const (
 	plotWidth, plotHeight   = 880, 420
-	plotLeft, plotRight     = 60, 700
+	plotLeft, plotRight     = 70, 700
 	plotTop, plotBottom     = 30, 370
 	plotLegend, plotLineGap = 715, 20
 )
@@ -169,12 +172,13 @@ func (c chart) grid(b *strings.Builder, lines []plotLine, x, y axis) {
 		fmt.Fprintf(b, "<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
 			at, plotTop, at, plotBottom, at, plotBottom+18, formatSize(s))
 	}
-	for v := y.lo; v <= y.hi*1.001; v *= 10 {
-		at := y.at(v)
-		fmt.Fprintf(b, "<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
-			plotLeft, at, plotRight, at, plotLeft-8, at+4, float64(float32(v)))
+	for e := int(math.Round(math.Log10(y.lo))); e <= int(math.Round(math.Log10(y.hi))); e++ {
+		at := y.at(math.Pow10(e))
+		fmt.Fprintf(b, "<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+			plotLeft, at, plotRight, at, plotLeft-8, at+4, strconv.FormatFloat(math.Pow10(e), 'f', -1, 64))
 	}
-	fmt.Fprintf(b, "<text x=\"%d\" y=\"%d\">%s</text>\n", plotLeft-50, plotTop-12, html.EscapeString(c.unit))
+	fmt.Fprintf(b, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", plotLeft-8, plotTop-14, html.EscapeString(c.unit))
+	fmt.Fprintf(b, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">size of a message, bytes</text>\n", (plotLeft+plotRight)/2, plotBottom+40)
 }
 
 // line draws one contender and its line of the legend, at a height. False: it has
@@ -195,12 +199,12 @@ func (c chart) line(b *strings.Builder, l plotLine, i, n, at int, x, y axis) boo
 	if path.Len() == 0 {
 		return false
 	}
-	dash := ""
+	class, dash := "line ours", ""
 	if !l.ours {
-		dash = " stroke-dasharray=\"6 3\""
+		class, dash = "line", " stroke-dasharray=\"6 3\""
 	}
-	fmt.Fprintf(b, "<polyline class=\"line\" style=\"stroke:%s\"%s points=\"%s\"/>\n%s", color, dash, strings.TrimSpace(path.String()), dots.String())
-	fmt.Fprintf(b, "<line class=\"line\" style=\"stroke:%s\"%s x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/><text x=\"%d\" y=\"%d\">%s</text>\n",
-		color, dash, plotLegend, at, plotLegend+26, at, plotLegend+32, at+4, html.EscapeString(l.name))
+	fmt.Fprintf(b, "<polyline class=\"%s\" style=\"stroke:%s\"%s points=\"%s\"/>\n%s", class, color, dash, strings.TrimSpace(path.String()), dots.String())
+	fmt.Fprintf(b, "<line class=\"%s\" style=\"stroke:%s\"%s x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/><text x=\"%d\" y=\"%d\">%s</text>\n",
+		class, color, dash, plotLegend, at, plotLegend+26, at, plotLegend+32, at+4, html.EscapeString(l.name))
 	return true
 }

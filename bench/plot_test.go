@@ -49,6 +49,10 @@ func TestPlotShowsEveryContender(t *testing.T) {
 	}
 	require.NotRegexp(t, `(?i)<script|<link|<img|url\(|@import`, b.String())
 	require.NotRegexp(t, `NaN|Inf`, b.String())
+	// The scale is written in powers of ten.
+	for _, tick := range regexp.MustCompile(`text-anchor="end">([^<]*)</text>`).FindAllStringSubmatch(b.String(), -1) {
+		require.Regexp(t, `^(10*|0\.0*1|GB/s|us)$`, tick[1])
+	}
 }
 
 func TestPlotOfLittle(t *testing.T) {
@@ -58,11 +62,12 @@ func TestPlotOfLittle(t *testing.T) {
 
 	r := newReport(Config{}.withDefaults())
 	r.Results = []Result{{Size: 64, GBPerS: 1, LatencyUS: Latency{P50: 2}}}
-	r.Config.Mode = `<&">`
+	r.Config.Mode, r.Interrupted = `<&">`, true
 	b.Reset()
 	require.NoError(t, r.WritePlot(&b))
 	require.Contains(t, wellFormed(t, b.String()), `<&">`)
 	require.NotContains(t, b.String(), "NaN")
+	require.Contains(t, b.String(), "Interrupted: ")
 }
 
 func TestAxisIsLogarithmic(t *testing.T) {

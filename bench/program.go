@@ -18,6 +18,9 @@ type program struct {
 	// latency are the client's arguments to measure latency, nil when there is no
 	// such test, or client measures it too.
 	latency func(size int, n uint64) []string
+	// least is how many messages of a size a run of client must have to tell of the
+	// program, nil when a short one does.
+	least func(size int) uint64
 	// parse reads what the client printed about n messages of size bytes.
 	parse func(out []byte, size int, n uint64) (figures, error)
 }

@@ -82,8 +82,19 @@ func TestProgramArguments(t *testing.T) {
 
 func TestForeignMessagesFollowTheRate(t *testing.T) {
 	m := foreignMover{size: 1 << 20}
-	require.EqualValues(t, 64, m.messages(time.Second, 0))
-	require.EqualValues(t, 500, m.messages(time.Second/2, 1000))
-	require.EqualValues(t, minForeign, m.messages(time.Second, 0.1))
-	require.EqualValues(t, maxForeign, m.messages(time.Hour, 1e9))
+	require.EqualValues(t, 64, m.messages(time.Second, 0, 0))
+	require.EqualValues(t, 500, m.messages(time.Second/2, 1000, 0))
+	require.EqualValues(t, minForeign, m.messages(time.Second, 0.1, 0))
+	require.EqualValues(t, maxForeign, m.messages(time.Hour, 1e9, 0))
+	require.EqualValues(t, 700, m.messages(time.Second, 0, 700))
+	require.EqualValues(t, 700, m.messages(time.Second, 0.1, 700))
+	require.EqualValues(t, 1000, m.messages(time.Second, 1000, 700))
+}
+
+// A short run of puts would measure how long the last of them is waited for.
+func TestUCXPutsAreMany(t *testing.T) {
+	for size, want := range map[int]uint64{64: 20_000, 64 << 10: 16 << 10, 1 << 20: 1024, 1 << 30: 1} {
+		require.Equal(t, want, ucxPut.least(size))
+	}
+	require.Nil(t, ucxGet.least)
 }

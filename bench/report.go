@@ -36,6 +36,8 @@ type ReportConfig struct {
 	Local string `json:"local"`
 	Peer  string `json:"peer"`
 	Mode  string `json:"mode"`
+	// Machine is the processor, the system and Go, of this side.
+	Machine string `json:"machine,omitempty"`
 	// Pinned are the cores of this process and of the peer's; empty: not pinned.
 	Pinned []string `json:"pinned,omitempty"`
 	// Transport carries the packets; NoTrains: each on its own.
@@ -127,6 +129,25 @@ type Ratio struct {
 	Min     float64  `json:"min"`
 	Max     float64  `json:"max"`
 	Rounds  int      `json:"rounds"`
+	// Latency is the same of the latencies, there and back; nil where one of the two
+	// has none. Less is better.
+	Latency *Spread `json:"latency,omitempty"`
+}
+
+// Spread is what was found round by round.
+type Spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	Rounds int     `json:"rounds"`
+}
+
+// spread is of one figure a round, nil of none.
+func spread(v []float64) *Spread {
+	if len(v) == 0 {
+		return nil
+	}
+	return &Spread{Median: median(v), Min: slices.Min(v), Max: slices.Max(v), Rounds: len(v)}
 }
 
 // sample is one timed bandwidth part.
@@ -191,15 +212,18 @@ func (s *series) result(ce cell) Result {
 
 // ratio compares two series round by round.
 func ratio(ours, theirs *series) (r Ratio) {
-	var q []float64
-	a, b := ours.gb(), theirs.gb()
-	for i := range min(len(a), len(b)) {
-		q = append(q, per(a[i], b[i]))
+	var rates, times []float64
+	for i := range min(len(ours.samples), len(theirs.samples)) {
+		a, b := ours.samples[i], theirs.samples[i]
+		rates = append(rates, per(a.gbPerS(), b.gbPerS()))
+		if a.oneWay > 0 && b.oneWay > 0 {
+			times = append(times, per(float64(a.oneWay), float64(b.oneWay)))
+		}
 	}
-	if len(q) == 0 {
-		return r
+	if s := spread(rates); s != nil {
+		r = Ratio{Median: s.Median, Min: s.Min, Max: s.Max, Rounds: s.Rounds, Latency: spread(times)}
 	}
-	return Ratio{Median: median(q), Min: slices.Min(q), Max: slices.Max(q), Rounds: len(q)}
+	return r
 }
 
 // median returns the middle value, the mean of the two middle ones, or 0.

@@ -158,6 +158,7 @@ func (p *plan) run(ctx context.Context, pr Progress) error {
 // report tells of what has finished a round at least.
 func (p *plan) report() *Report {
 	r := newReport(p.cfg)
+	r.Config.Machine = Machine()
 	r.Config.Local, r.Config.Peer, r.Config.Mode = p.s.ep.nic.Address().String(), p.s.peer.Addr.String(), p.s.mode
 	if here, there := p.s.ep.describe(), p.s.peer.Memory; here+there != "" {
 		r.Config.Memory, r.Config.PeerMemory = cmp.Or(here, HostMemory), cmp.Or(there, HostMemory)

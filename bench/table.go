@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/gohixl/hixl/transport/udp"
 )
@@ -14,13 +13,18 @@ import (
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	r.heading(&b)
-	writeColumns(&b, r.rows())
-	b.WriteString("\n" + r.legend())
-	if r.Interrupted {
-		fmt.Fprintf(&b, "Interrupted: what had finished no round is missing, the rest may have fewer than %d.\n", r.Config.Rounds)
-	}
+	writeColumns(&b, r.rows(), 1)
+	b.WriteString("\n" + r.legend() + r.interrupted())
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// interrupted says that a run was ended before its time, if it was.
+func (r *Report) interrupted() string {
+	if !r.Interrupted {
+		return ""
+	}
+	return fmt.Sprintf("Interrupted: what had finished no round is missing, the rest may have fewer than %d.\n", r.Config.Rounds)
 }
 
 func (r *Report) heading(b *strings.Builder) {
@@ -52,6 +56,11 @@ func (r *Report) legend() string {
 	if len(r.Baselines) > 0 {
 		s += "vs: bandwidth against the baseline moving the same size in the same round, median [min..max].\n"
 	}
+	return s + r.contenders()
+}
+
+// contenders says what baselines are, which are missing, and what was met.
+func (r *Report) contenders() (s string) {
 	if r.Config.TCP != "" {
 		s += "tcp: " + r.Config.TCP + "; its latency is a message and an 8-byte answer.\n"
 	}
@@ -89,7 +98,7 @@ func (r *Report) causes() string {
 	if all == (Causes{}) {
 		return ""
 	}
-	s := fmt.Sprintf("rtx has its causes in %d RNR NAKs (no receive was posted), %d sequence NAKs and %d timeouts; %d packets were dropped at full receive buffers.\n",
+	s := fmt.Sprintf("Packets sent again (rtx) have their causes in %d RNR NAKs (no receive was posted), %d sequence NAKs and %d timeouts; %d packets were dropped at full receive buffers.\n",
 		all.RNRNAKs, all.SeqNAKs, all.Timeouts, all.RxOverflow)
 	if all.RxOverflow > 0 {
 		s += fmt.Sprintf("Full receive buffers: allow larger ones on both sides, sysctl -w net.core.rmem_max=%d (or run with CAP_NET_ADMIN); or choose a lower --depth or --qps.\n",
@@ -160,28 +169,6 @@ func (l *Latency) cells() []string {
 		return []string{digits(l.P50), "", ""}
 	}
 	return []string{digits(l.P50), digits(l.P99), digits(l.P999)}
-}
-
-// writeColumns pads every column to its widest cell: names to the left, numbers
-// to the right.
-func writeColumns(b *strings.Builder, rows [][]string) {
-	width := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, s := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(s))
-		}
-	}
-	for _, row := range rows {
-		var line strings.Builder
-		for i, s := range row {
-			if i == 0 {
-				fmt.Fprintf(&line, "%-*s", width[i], s)
-			} else {
-				fmt.Fprintf(&line, "  %*s", width[i], s)
-			}
-		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
-	}
 }
 
 // digits writes three significant digits without an exponent.

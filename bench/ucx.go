@@ -9,9 +9,14 @@ import (
 
 // ucxPut and ucxGet are UCX's one-sided operations over TCP.
 var (
-	ucxPut = ucxProgram("ucp_put_bw", "puts of ucx_perftest over TCP (UCX_TLS=tcp,self); its processes poll, each message goes from and to the same buffer", ucxArgs("ucp_put_lat"))
+	ucxPut = ucxProgram("ucp_put_bw", "puts of ucx_perftest over TCP (UCX_TLS=tcp,self), a gibibyte a run or 20,000 messages, the wait for the last of them in it; its processes poll, each message goes from and to the same buffer", ucxArgs("ucp_put_lat"))
 	ucxGet = ucxProgram("ucp_get", "gets of ucx_perftest over TCP, one in flight", nil)
 )
+
+// ucxPuts is how many puts a run has at least. After the last one of a mebibyte
+// ucx_perftest may wait for a second and more, however many there were, so that a short
+// run would be that wait and nothing else.
+func ucxPuts(size int) uint64 { return uint64(min(1<<30/size, 20_000)) }
 
 func ucxProgram(test, about string, latency func(int, uint64) []string) program {
 	p := program{
@@ -20,7 +25,9 @@ func ucxProgram(test, about string, latency func(int, uint64) []string) program 
 		server: func(int, uint64) []string { return []string{"-p", programPort} },
 		client: ucxArgs(test), latency: latency, parse: parseUCX,
 	}
-	if latency == nil { // the one test tells both, of the whole operation
+	if latency != nil {
+		p.least = ucxPuts
+	} else { // the one test tells both, of the whole operation
 		p.parse = func(out []byte, size int, n uint64) (figures, error) {
 			f, err := parseUCX(out, size, n)
 			f.oneWay /= 2

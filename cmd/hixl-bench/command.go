@@ -91,7 +91,7 @@ func (o *options) flags(c *cobra.Command) {
 	f.DurationVar(&o.cfg.Duration, "duration", bench.DefaultDuration, "timed bandwidth part of each cell, over all rounds; latency takes half of it on top")
 	f.IntVar(&o.cfg.Rounds, "rounds", bench.DefaultRounds, "rounds, each of which measures every baseline and cell")
 	f.Var(&o.baselines, "baseline", "what to compare with: "+bench.BaselineNames()+", or none (default tcp,memcpy)")
-	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	f.BoolVar(&o.json, "json", false, "print one JSON object (go doc github.com/gohixl/hixl/bench.Report)")
 	f.BoolVar(&o.csv, "csv", false, "print CSV")
 	f.Uint64Var(&o.cfg.Seed, "seed", 0, "seed of pattern and faults (default a random one, which is printed)")
 	f.Float64Var(&o.cfg.Faults.Loss, "loss", 0, "probability that a packet is lost, between NIC and socket on both sides")

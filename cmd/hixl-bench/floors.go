@@ -40,12 +40,18 @@ so. Without any, all are measured, which takes some minutes.`,
 			if cfg.Local, cfg.PeerLocal, err = parseLocal(local); err != nil {
 				return err
 			}
+			if into != "" && len(names) > 0 {
+				return &bench.FlagError{Flag: "into", Given: into + " with names of goals", Allowed: "all goals", Do: "leave the names out, or print --markdown"}
+			}
+			if err := checkSection(into, "floors"); err != nil {
+				return err
+			}
 			r, err := bench.RunGoals(c.Context(), cfg, goals, bench.ProgressBar(os.Stderr))
 			if r == nil {
 				return err
 			}
-			if into != "" && err == nil {
-				err = bench.UpdateSection(into, "floors", r.WriteMarkdown)
+			if err == nil {
+				err = updateSection(into, "floors", r.WriteMarkdown)
 			}
 			write := r.WriteTable
 			switch {
@@ -62,7 +68,7 @@ so. Without any, all are measured, which takes some minutes.`,
 	f.IntVar(&cfg.Rounds, "rounds", bench.DefaultGoalRounds, "rounds, each of which measures both sides")
 	f.IntVar(&cfg.Passes, "passes", 1, "passes through all goals; each has to reach a goal, and the verdict names their medians")
 	f.DurationVar(&cfg.Duration, "duration", bench.DefaultGoalDuration, "timed part of each side, over all rounds")
-	f.BoolVar(&json, "json", false, "print one JSON object")
+	f.BoolVar(&json, "json", false, "print one JSON object (go doc github.com/gohixl/hixl/bench.GoalsReport)")
 	f.BoolVar(&md, "markdown", false, "print a table for a document")
 	f.StringVar(&into, "into", "", "also replace the section \"floors\" of this document")
 	f.BoolVar(&list, "list", false, "name the goals and measure nothing")

@@ -20,8 +20,9 @@ func TestCompareWritesTableJSONAndPlot(t *testing.T) {
 	}
 	out, err := execute(t, args...)
 	require.NoError(t, err)
-	require.Regexp(t, `(?m)^write +4KiB `, out)
-	require.Regexp(t, `(?m)^memcpy +64 `, out)
+	require.Regexp(t, `(?m)^ours +theirs +64 +4KiB$`, out)
+	require.Regexp(t, `(?m)^read +memcpy +[0-9.]+ +[0-9.]+$`, out)
+	require.Regexp(t, `(?m)^hixl write +[0-9.]+ +[0-9.]+$`, out)
 	b, err := os.ReadFile(j)
 	require.NoError(t, err)
 	var rep bench.Report
@@ -57,4 +58,21 @@ func TestFloors(t *testing.T) {
 	require.ErrorIs(t, err, bench.ErrFlag)
 	_, err = execute(t, "floors", "--json", "--markdown")
 	require.Error(t, err)
+}
+
+// Where results cannot be written to, nothing is measured before that is said.
+func TestPlacesOfResultsAreLookedAtFirst(t *testing.T) {
+	dir := t.TempDir()
+	nowhere := filepath.Join(dir, "no", "where")
+	for _, flag := range []string{"--json-file", "--plot", "--into"} {
+		out, err := execute(t, "compare", "--duration", "1h", flag, nowhere)
+		require.ErrorIs(t, err, os.ErrNotExist, flag)
+		require.Empty(t, out)
+	}
+	doc := filepath.Join(dir, "d.md")
+	require.NoError(t, os.WriteFile(doc, []byte("nothing\n"), 0o600))
+	_, err := execute(t, "floors", "--duration", "1h", "--into", doc)
+	require.ErrorContains(t, err, `no section "floors"`)
+	_, err = execute(t, "floors", "write-1m", "--duration", "1h", "--into", doc)
+	require.ErrorIs(t, err, bench.ErrFlag, "a part of the goals is not the section")
 }
