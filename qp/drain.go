@@ -40,6 +40,10 @@ func (q *QP) Accept(now mono.Time, p *roce.Packet, v *View) (w wr.Work, ok bool)
 // Placed takes a packet whose payload lies where Predict said. Locked.
 func (q *QP) Placed(now mono.Time, p *roce.Packet) { q.rc.Placed(now, p) }
 
+// Missing reports whether packets of the peer's were dropped because one before them
+// has not come. Locked.
+func (q *QP) Missing() bool { return q.rc != nil && q.rc.Missing() }
+
 // Predict reports where the payload of p goes if p is what a reliable connection
 // expects next, see rc.RC.Predict. Locked.
 func (q *QP) Predict(p *roce.Packet, v *View) ([]mr.Span, bool) {

@@ -46,6 +46,7 @@ type receiver struct {
 	lone    bool // asking for one message costs less than for a batch, and batches are nobody's plan
 	narrow  bool // the last look found nothing, so the next asks for one message
 	full    bool // the last batch had all that was asked for
+	behind  int  // after so many batches more, what comes next is waited for awake
 	touched []*Queue
 	sorted  []*Queue // scratch
 	batch   uint64   // number of the batch, not that of another receiver's
@@ -204,6 +205,9 @@ func (r *receiver) accept(now mono.Time, q *Queue, v *qp.View, rx *transport.Rx,
 	}
 	if ok {
 		r.perform(now, q, &w)
+		if v.Type == qp.RC && q.Missing() {
+			r.behind = behindFor
+		}
 	}
 	return ok
 }
@@ -280,6 +284,16 @@ func (r *receiver) run() {
 // exchange of messages.
 const bulk = 16 << 10
 
+// behindFor is for how many batches the receive goroutine looks for what comes next,
+// after one with packets that others before them are missed from. A peer that loses
+// packets has few under way: it waits for each answer, so nothing gathers meanwhile,
+// and a wake-up for each would take longer than all the rest.
+const behindFor = 64
+
+// gathers reports whether after a batch of some size what comes next is worth waiting
+// for asleep: larger batches pay.
+func (r *receiver) gathers() bool { return r.bytes > bulk && r.behind == 0 }
+
 // drainSocket handles batches until the transport has nothing.
 func (r *receiver) drainSocket() error {
 	r.mu.Lock()
@@ -291,10 +305,10 @@ func (r *receiver) drainSocket() error {
 		case err != nil:
 			return err
 		case r.full:
-		case r.bytes > bulk:
-			return nil // what comes next is worth waiting for: batches pay
+		case r.gathers():
+			return nil
 		case n > 0:
-			try = 0
+			try, r.behind = 0, max(r.behind-1, 0)
 		case r.polls.Load() != polls || !r.nic.look(try):
 			return nil // an application looks itself, or it is time to park
 		default:

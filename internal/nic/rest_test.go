@@ -50,3 +50,14 @@ func TestNoRestForLowCPU(t *testing.T) {
 	r.polls.Add(1)
 	require.False(t, r.leave(timer))
 }
+
+// A transfer of data gathers while the receive goroutine sleeps, but not for some
+// time after packets were lost, and messages never.
+func TestGathers(t *testing.T) {
+	r := &receiver{bytes: bulk + 1}
+	require.True(t, r.gathers())
+	r.behind = behindFor
+	require.False(t, r.gathers())
+	r.behind, r.bytes = 0, bulk
+	require.False(t, r.gathers())
+}

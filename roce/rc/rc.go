@@ -149,6 +149,10 @@ func (c *RC) HasOutput() bool {
 // request.
 func (c *RC) ReadsPending() bool { return c.resp.nactive > 0 }
 
+// Missing reports whether requests of the peer's were dropped because one before
+// them has not come.
+func (c *RC) Missing() bool { return c.resp.nak == nakSeq || c.resp.nak == nakSeqSent }
+
 // Expire fires the timers that are due at now.
 func (c *RC) Expire(now mono.Time) {
 	if !c.failed {
