@@ -34,6 +34,7 @@ type sender struct {
 	fetches []fetched // of all jobs
 	loan    loan
 	vec     [1]device.Vec
+	part    [1]mr.Span
 	// patience is how many rounds a flush goes on when others keep adding work;
 	// then the service goroutine takes over. 0 is without end.
 	patience int
@@ -52,12 +53,14 @@ type job struct {
 	fail    bool
 }
 
-// record is a packet between the two passes of a drain.
+// record is a packet between the two passes of a drain, or a part of a run.
 type record struct {
 	out   *wr.Out
 	route *route
 	pkt   []byte      // in the stage, or in entry
-	id    uint16      // IPv4 identification
+	first int         // index in the run
+	n     int         // packets
+	id    uint16      // IPv4 identification of the first
 	entry *heldPacket // nil when it is in the stage
 	late  bool        // its spans cannot be read directly
 	undo  mark        // the stage before it
@@ -74,6 +77,7 @@ type fetched struct {
 
 func newSender(n *NIC) *sender {
 	s := &sender{nic: n, batch: wr.NewBatch(batchPackets, batchBytes)}
+	s.batch.Runs = true
 	buf, free := buffer(stageBytes)
 	s.stage.buf, s.stage.lent = buf, newFrames(n.conn)
 	s.free = func() {
@@ -237,23 +241,31 @@ func (s *sender) lay(q *Queue, r *route) {
 	holding := !q.held.empty()
 	for i := range s.batch.Len() {
 		o := s.batch.At(i)
-		rec := record{out: o, route: r, undo: s.stage.mark(), late: o.Token != 0 && !direct(s.batch.Spans(o))}
+		rec := record{out: o, route: r, late: o.Token != 0 && !direct(s.batch.Spans(o))}
 		if o.To != nil {
 			rec.route = q.datagramRoute(o.To)
 		}
 		holding = holding || rec.late
 		tos := tosOf(o, rec.route)
-		if holding {
-			rec.entry = s.hold(q, o, tos, rec.late)
-			rec.entry.route = rec.route
-			rec.pkt = rec.entry.buf
-		} else {
-			rec.pkt, rec.id = s.stage.place(q, rec.route, tos, o.Size())
+		for rec.n = 1; rec.first < int(o.Run); rec.first += rec.n {
+			rec.undo = s.stage.mark()
+			switch {
+			case holding:
+				rec.entry = s.hold(q, o, tos, rec.late)
+				rec.entry.route = rec.route
+				rec.pkt = rec.entry.buf
+			case o.Run == 1:
+				rec.pkt, rec.id = s.stage.place(q, rec.route, tos, o.Size())
+			default:
+				rec.pkt, rec.id, rec.n = s.stage.placeRun(q, rec.route, tos, o.Size(), int(o.Run)-rec.first)
+			}
+			if rec.n == 1 {
+				o.PutHeader(rec.pkt, rec.first)
+				copy(rec.pkt[len(o.Header()):], o.Inline)
+			}
+			s.records = append(s.records, rec)
 		}
-		h := copy(rec.pkt, o.Header())
-		copy(rec.pkt[h:], o.Inline)
 		q.reading = q.reading || o.Token != 0 && opcodeOf(o).IsResponse()
-		s.records = append(s.records, rec)
 	}
 }
 
@@ -308,22 +320,55 @@ func (s *sender) fill(j *job) {
 // for settle how that ended, unless memory will tell later.
 func (s *sender) read(rec *record, j *job) wr.Outcome {
 	o := rec.out
-	at := len(o.Header())
-	end := at + int(o.Len)
-	clear(rec.pkt[end : len(rec.pkt)-roce.ICRCLen]) // the pad (R1)
 	var outcome wr.Outcome
-	switch spans := s.batch.Spans(o); {
-	case rec.late:
-		return s.readLate(rec, j, spans, rec.pkt[at:end])
-	case rec.entry != nil:
-		outcome = s.gather(rec.pkt[at:end], spans)
-	default:
-		outcome = s.fetchAndSeal(rec, at, end, spans)
+	if rec.n > 1 {
+		outcome = s.fetchRun(rec)
+	} else {
+		spans := s.spans(rec)
+		at := len(o.Header())
+		end := at + int(o.Len)
+		clear(rec.pkt[end : len(rec.pkt)-roce.ICRCLen]) // the pad (R1)
+		switch {
+		case rec.late:
+			return s.readLate(rec, j, spans, rec.pkt[at:end])
+		case rec.entry != nil:
+			outcome = s.gather(rec.pkt[at:end], spans)
+		default:
+			outcome = s.fetchAndSeal(rec, at, end, spans)
+		}
 	}
 	if o.Token != 0 || rec.entry != nil {
 		s.fetches = append(s.fetches, fetched{token: o.Token, outcome: outcome, entry: rec.entry})
 	}
 	return outcome
+}
+
+// spans returns where the payload of a single packet lies, valid until the next call.
+func (s *sender) spans(rec *record) []mr.Span {
+	if rec.out.Run == 1 {
+		return s.batch.Spans(rec.out)
+	}
+	s.part[0] = s.batch.Part(rec.out, rec.first, 1)
+	return s.part[:]
+}
+
+// fetchRun makes the packets of a part of a run: header, payload and ICRC.
+func (s *sender) fetchRun(rec *record) wr.Outcome {
+	o, r := rec.out, rec.route
+	size, payload, at := o.Size(), int(o.Len), len(o.Header())
+	from := s.batch.Part(o, rec.first, rec.n)
+	for k := range rec.n {
+		if !s.loan.take(&from) {
+			rec.undo = rec.undo.after(k, size, rec.id == 0)
+			return wr.Revoked
+		}
+		pkt := rec.pkt[k*size : (k+1)*size : (k+1)*size]
+		o.PutHeader(pkt, rec.first+k)
+		sum := r.template.Begin(&r.headers, rec.id+uint16(k), pkt[:at], size)
+		sum = sum.Copy(pkt[at:], from.Bytes()[k*payload:(k+1)*payload])
+		sum.Seal(pkt[at+payload:])
+	}
+	return wr.Done
 }
 
 // fetchAndSeal copies the payload, which lies at [at, end) of the packet, from

@@ -78,6 +78,27 @@ func (st *stage) place(q *Queue, r *route, tos uint8, size int) (b []byte, id ui
 	return b, 0
 }
 
+// placeRun is place for n packets of one size; it reserves room for those that leave
+// in the same train, k of them and at least one, with consecutive identifications.
+func (st *stage) placeRun(q *Queue, r *route, tos uint8, size, n int) (b []byte, id uint16, k int) {
+	b, id = st.place(q, r, tos, size)
+	last := len(st.txs) - 1
+	t, start := &st.txs[last], st.meta[last].start
+	if !st.open || t.Lease != 0 {
+		return b, id, 1
+	}
+	more := max(0, min(n-1, st.trains.MaxSegments-st.count, (st.trains.MaxBytes-(st.used-start))/size))
+	if more == 0 {
+		return b, id, 1
+	}
+	from := st.used - size
+	st.used += more * size
+	st.count += more
+	st.packets += more
+	t.Data, t.Seg = st.buf[start:st.used], st.seg
+	return st.buf[from:st.used:st.used], id, 1 + more
+}
+
 func (st *stage) joins(last int, r *route, tos uint8, size int) bool {
 	if !st.open || size > st.seg || st.count >= st.trains.MaxSegments {
 		return false
@@ -91,6 +112,17 @@ func (st *stage) joins(last int, r *route, tos uint8, size int) bool {
 type mark struct{ used, txs, packets int }
 
 func (st *stage) mark() mark { return mark{st.used, len(st.txs), st.packets} }
+
+// after is the mark behind the first k packets of size bytes of a train's part that
+// begins at m; opens says that it begins the train.
+func (m mark) after(k, size int, opens bool) mark {
+	if k > 0 && opens {
+		m.txs++
+	}
+	m.used += k * size
+	m.packets += k
+	return m
+}
 
 // undo takes back the packets placed since m.
 func (st *stage) undo(m mark) {

@@ -118,3 +118,34 @@ func TestSplit(t *testing.T) {
 	_, id := st.place(nil, r, r.tos, 40)
 	require.Zero(t, id)
 }
+
+// Packets that are placed together lie and leave as those that are placed one by one.
+func TestPlaceRun(t *testing.T) {
+	for _, trains := range []transport.Trains{{}, {MaxSegments: 5, MaxBytes: 1000}, {MaxSegments: 64, MaxBytes: 450}} {
+		for before := range 7 {
+			st, r := testStage(trains)
+			want, _ := testStage(trains)
+			for range before {
+				st.place(nil, r, r.tos, 110)
+				want.place(nil, r, r.tos, 110)
+			}
+			const n = 17
+			for at := 0; at < n; {
+				m := st.mark()
+				b, id, k := st.placeRun(nil, r, r.tos, 100, n-at)
+				require.Len(t, b, 100*k)
+				for i := range k {
+					m2 := want.mark()
+					require.Equal(t, m2, m.after(i, 100, id == 0))
+					one, wantID := want.place(nil, r, r.tos, 100)
+					require.Len(t, one, 100)
+					require.Equal(t, wantID, id+uint16(i))
+				}
+				at += k
+				require.Equal(t, want.mark(), st.mark())
+				require.Equal(t, want.open, st.open)
+				require.Equal(t, trainSizes(want), trainSizes(st))
+			}
+		}
+	}
+}

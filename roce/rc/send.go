@@ -12,7 +12,7 @@ func (r *requester) drain(now mono.Time, b *wr.Batch) (more bool) {
 		if !b.Room() {
 			return true
 		}
-		if !r.sendOne(now, b) {
+		if !r.sendRun(b) && !r.sendOne(now, b) {
 			return false
 		}
 	}
