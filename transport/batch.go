@@ -2,8 +2,8 @@ package transport
 
 import "net/netip"
 
-// Rx is one slot of a receive batch. The caller owns the slot and Buf; ReadBatch
-// writes all other fields.
+// Rx is one slot of a receive batch. The caller owns the slot, SkipTOS and Buf;
+// ReadBatch writes all other fields.
 type Rx struct {
 	// Data is a UDP payload, BTH to ICRC, or a train of them. It is valid until
 	// the slot is given to ReadBatch or Release again.
@@ -16,6 +16,10 @@ type Rx struct {
 	Dst     netip.Addr // the local address
 	SrcPort uint16
 	TOS     uint8 // DSCP and ECN as received; 0 without Caps.ECN
+	// SkipTOS, in the first slot of a batch, is leave to tell a TOS of 0 of small
+	// packets that come one by one, where that makes receiving faster. Some are told
+	// as they are, so that a marked path is noticed.
+	SkipTOS bool
 
 	// HaveID says that ID and Frag are as received. It is never set for IPv6.
 	HaveID bool

@@ -31,17 +31,18 @@ type NIC struct {
 	wake      chan struct{} // capacity 1: the service goroutine has work
 	quit      chan struct{} // closed by Close
 
-	counters counters
-	paths    paths
-	late     lateTable
-	spare    heldPool
-	attached atomic.Pointer[attachment]
-	woken    atomic.Bool // the attached service is to be run
-	noTrains atomic.Bool
-	noYield  atomic.Int64 // mono.Time before which nobody yields
-	closing  atomic.Bool
-	broken   atomic.Pointer[DeviceError]
-	group    sync.WaitGroup
+	counters  counters
+	paths     paths
+	late      lateTable
+	spare     heldPool
+	attached  atomic.Pointer[attachment]
+	woken     atomic.Bool // the attached service is to be run
+	noTrains  atomic.Bool
+	datagrams atomic.Bool  // there are or were queue pairs that tell their users the TOS
+	noYield   atomic.Int64 // mono.Time before which nobody yields
+	closing   atomic.Bool
+	broken    atomic.Pointer[DeviceError]
+	group     sync.WaitGroup
 
 	svcMu sync.Mutex // held by who serves timers and late memory
 	svc   *sender    // guarded by svcMu, as the scratch below
@@ -134,6 +135,9 @@ func (n *NIC) CreateQP(cfg qp.Config) (*Queue, error) {
 		return nil, err
 	}
 	q := &Queue{QP: pair, nic: n, qpn: qpn, rx: n.rx[int(qpn)&(len(n.rx)-1)]}
+	if cfg.Type == qp.UD {
+		n.datagrams.Store(true)
+	}
 	q.drivenBy(cfg.SendSink)
 	q.drivenBy(cfg.RecvSink)
 	q.idle.L = pair

@@ -65,8 +65,11 @@ func (t *Tap) Err() error {
 	return t.err
 }
 
-// ReadBatch reads from the tapped Conn.
+// ReadBatch reads from the tapped Conn, which tells the TOS of every packet.
 func (t *Tap) ReadBatch(b []transport.Rx, wait bool) (int, error) {
+	if len(b) > 0 {
+		b[0].SkipTOS = false
+	}
 	n, err := t.Conn.ReadBatch(b, wait)
 	if n > 0 {
 		t.mu.Lock()

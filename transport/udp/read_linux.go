@@ -62,13 +62,18 @@ func (r *reader) prepare(b []transport.Rx) error {
 	return nil
 }
 
-// putReader keeps r for the next call, but not the caller's buffers.
+// putReader keeps r for the next call.
 func (s *shard) putReader(r *reader) {
+	r.forget()
+	s.readers.put(r)
+}
+
+// forget lets go of the caller's buffers.
+func (r *reader) forget() {
 	for i := range r.want {
 		r.iovs[i].Base = nil
 	}
 	r.want = 0
-	s.readers.put(r)
 }
 
 // receive asks for messages. An error that keeps coming back though it concerns
@@ -77,12 +82,15 @@ func (r *reader) receive(fd uintptr) {
 	for range rxErrorTries {
 		r.got, r.errno = recvmmsg(fd, r.msgs[:r.want])
 		switch r.errno {
+		case 0:
+			return
 		case unix.EINTR, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH:
 			continue // an ICMP error that concerns some packet sent
 		}
+		r.got = 0
 		return
 	}
-	r.errno = unix.EAGAIN
+	r.got, r.errno = 0, unix.EAGAIN
 }
 
 // ReadBatch receives what has arrived, at most 64 messages a call.
@@ -90,41 +98,69 @@ func (s *shard) ReadBatch(b []transport.Rx, wait bool) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	r := s.readers.get()
-	defer s.putReader(r)
 	for {
-		if err := r.prepare(b); err != nil {
-			return 0, err
-		}
-		err := s.sock.control(r.try)
+		n, took, err := s.read(b)
 		switch {
 		case err != nil:
 			return 0, err
-		case r.errno == unix.EAGAIN && wait:
-			if err := s.wait.wait(); err != nil {
-				return 0, err
-			}
-			continue
-		case r.errno == unix.EAGAIN:
-			return 0, nil
-		case r.errno != 0:
-			return 0, r.errno
-		}
-		if n := s.accept(r, b); n > 0 || !wait {
+		case n > 0 || !wait:
 			return n, nil
+		case took:
+			continue
+		}
+		if err := s.wait.wait(); err != nil {
+			return 0, err
 		}
 	}
 }
 
+// read receives once. took says that something came, though it may be of no use.
+func (s *shard) read(b []transport.Rx) (n int, took bool, err error) {
+	if s.terse.mu.TryLock() {
+		defer s.terse.mu.Unlock()
+		return s.readFirst(b)
+	}
+	r := s.readers.get()
+	defer s.putReader(r)
+	if err := r.prepare(b); err != nil {
+		return 0, false, err
+	}
+	if err := s.sock.control(r.try); err != nil {
+		return 0, false, err
+	}
+	if r.got == 0 {
+		return 0, false, r.failure()
+	}
+	n, got := s.accept(r, b)
+	s.others.add(&got)
+	return n, true, nil
+}
+
+// failure is why nothing came, nil if there was nothing.
+func (r *reader) failure() error {
+	if r.errno == unix.EAGAIN {
+		return nil
+	}
+	return r.errno
+}
+
+// received counts packets.
+type received struct{ packets, bytes, trains, truncated uint64 }
+
+func (t *received) add(n *received) {
+	t.packets += n.packets
+	t.bytes += n.bytes
+	t.trains += n.trains
+	t.truncated += n.truncated
+}
+
 // accept fills the slots of the received messages, without those that did not
 // fit, and returns how many there are.
-func (s *shard) accept(r *reader, b []transport.Rx) int {
-	n := 0
-	var packets, bytes, trains, truncated uint64
+func (s *shard) accept(r *reader, b []transport.Rx) (n int, got received) {
 	for i := range r.got {
 		m := &r.msgs[i]
 		if m.hdr.Flags&unix.MSG_TRUNC != 0 {
-			truncated++
+			got.truncated++
 			continue
 		}
 		if i != n {
@@ -137,22 +173,14 @@ func (s *shard) accept(r *reader, b []transport.Rx) int {
 		r.source(i, x)
 		parseControl(r.ctl[i][:m.hdr.Controllen], x)
 		p := uint64(x.Packets())
-		packets += p
-		bytes += uint64(m.n)
+		got.packets += p
+		got.bytes += uint64(m.n)
 		if p > 1 {
-			trains++
+			got.trains++
 		}
 		n++
 	}
-	s.packets.Add(packets)
-	s.bytes.Add(bytes)
-	if trains > 0 {
-		s.trains.Add(trains)
-	}
-	if truncated > 0 {
-		s.truncated.Add(truncated)
-	}
-	return n
+	return n, got
 }
 
 // source reads the sender's address, without its zone.

@@ -12,15 +12,27 @@ import (
 
 // shard is one of the sockets that receive.
 type shard struct {
-	addr    netip.Addr  // set once, as all up to the pool
-	sock    *descriptor // in no poller, see waiter
-	wait    *waiter
-	readers pool[reader]
+	addr  netip.Addr  // set once, as all up to the pool
+	sock  *descriptor // in no poller, see waiter
+	wait  *waiter
+	terse terse
 
-	packets, bytes, trains, truncated atomic.Uint64 // updated once a batch
+	// Of who reads while another does.
+	readers pool[reader]
+	others  counters
 }
 
 var _ transport.Reader = (*shard)(nil)
+
+// counters are received by several at once, updated once a batch.
+type counters struct{ packets, bytes, trains, truncated atomic.Uint64 }
+
+func (c *counters) add(n *received) {
+	c.packets.Add(n.packets)
+	c.bytes.Add(n.bytes)
+	c.trains.Add(n.trains)
+	c.truncated.Add(n.truncated)
+}
 
 // openShards binds the sockets that receive. The first does not ask for
 // SO_REUSEPORT when it is bound, so that a second owner of the address fails
@@ -80,7 +92,9 @@ func (c *Conn) openShard(addr netip.Addr, setup func(fd int) error) error {
 		sock.close()
 		return err
 	}
-	c.recv = append(c.recv, &shard{addr: c.addr, sock: sock, wait: w, readers: pool[reader]{make: newReader}})
+	s := &shard{addr: c.addr, sock: sock, wait: w, readers: pool[reader]{make: newReader}}
+	s.terse.init(c.addr.Is6(), c.gro)
+	c.recv = append(c.recv, s)
 	return nil
 }
 
@@ -128,9 +142,13 @@ func (s *shard) Release([]transport.Rx) {}
 
 // Stats returns the counters; RxOverflow is the kernel's for the socket.
 func (s *shard) Stats() transport.Stats {
+	s.terse.mu.Lock()
+	n := s.terse.received
+	s.terse.mu.Unlock()
 	return transport.Stats{
-		RxPackets: s.packets.Load(), RxBytes: s.bytes.Load(), RxTrains: s.trains.Load(),
-		RxTruncated: s.truncated.Load(), RxOverflow: uint64(s.drops()),
+		RxPackets: n.packets + s.others.packets.Load(), RxBytes: n.bytes + s.others.bytes.Load(),
+		RxTrains: n.trains + s.others.trains.Load(), RxTruncated: n.truncated + s.others.truncated.Load(),
+		RxOverflow: uint64(s.drops()),
 	}
 }
 
@@ -149,6 +167,8 @@ func (s *shard) drops() uint32 {
 
 func (s *shard) close() {
 	s.wait.close()
+	s.terse.mu.Lock()
+	defer s.terse.mu.Unlock()
 	s.sock.close()
 }
 
