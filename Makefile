@@ -68,9 +68,16 @@ cross: ## every platform of PLATFORMS compiles, tests included
 static: ## binaries built without cgo need no dynamic linker
 	$(GO) test -count=1 -run '^TestBinariesAreStatic$$' ./internal/archtest -archs amd64,arm64
 
-.PHONY: test race fuzz bench
+.PHONY: test test-arm64 race fuzz bench
 test: ## all tests, shuffled
 	$(GO) test -shuffle=on ./...
+
+test-arm64: ## tests of the wire and its CRC kernels for arm64, emulated elsewhere (Debian: qemu-user-static)
+	@qemu=
+	if [ "$$($(GO) env GOHOSTARCH)" != arm64 ]; then
+	  qemu=$$(command -v qemu-aarch64-static || command -v qemu-aarch64) || { echo "test-arm64 needs qemu-aarch64: Debian's package qemu-user-static"; exit 1; }
+	fi
+	GOARCH=arm64 $(GO) test $${qemu:+-exec "$$qemu"} ./roce/internal/crc ./roce
 
 race: ## all tests under the race detector, shuffled (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...

@@ -48,7 +48,7 @@ var baselineKinds = []baselineKind{
 		local: true, open: func(s *session, size int) mover { return &shmMover{s: s, size: size} },
 	},
 	{
-		name: BaselineMemcpy, about: "a copy in one process",
+		name: BaselineMemcpy, about: "a copy in one process; no message, so no latency",
 		open: func(s *session, size int) mover { return &memcpyMover{ep: s.ep, size: size} },
 	},
 	foreignKind(BaselineUCX, &ucxPut),

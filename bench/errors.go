@@ -18,7 +18,7 @@ var (
 
 // FlagError is an option that cannot work. It unwraps to [ErrFlag].
 type FlagError struct {
-	// Flag is its name without dashes, Given what was asked for.
+	// Flag is its name without dashes, "" of what is no flag, Given what was asked for.
 	Flag, Given string
 	// Allowed says what can work, Do what to do about it.
 	Allowed, Do string
@@ -26,7 +26,11 @@ type FlagError struct {
 
 // Error says what was given, what is allowed and what to do.
 func (e *FlagError) Error() string {
-	return fmt.Sprintf("--%s %s: allowed: %s; %s", e.Flag, e.Given, e.Allowed, e.Do)
+	given := e.Given
+	if e.Flag != "" {
+		given = "--" + e.Flag + " " + given
+	}
+	return fmt.Sprintf("%s: allowed: %s; %s", given, e.Allowed, e.Do)
 }
 
 // Unwrap returns [ErrFlag].

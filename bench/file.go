@@ -57,6 +57,9 @@ func replacing(name string) (*replacement, error) {
 	}
 	out, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
+		if e := (*os.PathError)(nil); errors.As(err, &e) {
+			e.Path = filepath.Dir(name) // which is to blame
+		}
 		return nil, writing(err)
 	}
 	t := &replacement{out, name}

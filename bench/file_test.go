@@ -94,6 +94,8 @@ func TestReplaceFile(t *testing.T) {
 	require.NoError(t, CheckFile(os.DevNull))
 	for _, f := range []func(string) error{CheckFile, func(name string) error { return ReplaceFile(name, write("", nil)) }} {
 		require.ErrorContains(t, f(dir), "is a directory")
-		require.ErrorIs(t, f(filepath.Join(dir, "no", "where")), os.ErrNotExist)
+		err := f(filepath.Join(dir, "no", "where"))
+		require.ErrorIs(t, err, os.ErrNotExist)
+		require.ErrorContains(t, err, filepath.Join(dir, "no")+": ")
 	}
 }

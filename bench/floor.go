@@ -144,7 +144,7 @@ func GoalsNamed(names []string) ([]Goal, error) {
 			}
 		}
 		if len(out) == n {
-			return nil, &FlagError{Flag: "floors", Given: fmt.Sprintf("%q", name), Allowed: goalNames(all), Do: "name one or several, or none for all"}
+			return nil, &FlagError{Given: fmt.Sprintf("goal %q", name), Allowed: goalNames(all), Do: "name one or several, or none for all"}
 		}
 	}
 	return out, nil

@@ -40,7 +40,7 @@ func TestGoalsHaveNamesAndSense(t *testing.T) {
 	require.Len(t, named(t), len(Goals()))
 	_, err := GoalsNamed([]string{"write-1m", "nosuch"})
 	require.ErrorIs(t, err, ErrFlag)
-	require.ErrorContains(t, err, "write-16m, write-1m, ")
+	require.ErrorContains(t, err, `goal "nosuch": allowed: write-16m, write-1m, `)
 }
 
 func TestVerdicts(t *testing.T) {

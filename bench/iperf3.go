@@ -8,7 +8,7 @@ import (
 
 // iperf3 streams from one fixed buffer of the message's size.
 var iperf3 = program{
-	file: "iperf3", pkg: "iperf3", about: "iperf3's TCP stream, one write a message from a fixed buffer, read and dropped",
+	file: "iperf3", pkg: "iperf3", about: "iperf3's TCP stream, one write a message from a fixed buffer, read and dropped; it tells no latency",
 	server: func(int, uint64) []string { return []string{"-s", "-1", "-B", "127.0.0.1", "-p", programPort} },
 	client: func(size int, n uint64) []string {
 		// It refuses blocks above a mebibyte.

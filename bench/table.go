@@ -80,7 +80,7 @@ func (r *Report) abouts() (s string) {
 	}
 	if foreign != "" {
 		s += "Foreign programs run in a network namespace with loopback alone, TCP congestion control " + foreign +
-			"; their latency is there and back, twice what they print; their cpu includes starting.\n"
+			"; what they print as a latency is one way, half of there and back; their cpu includes starting.\n"
 	}
 	for _, m := range r.Missing {
 		s += fmt.Sprintf("%s: %s.\n", m.Name, m.Why)
