@@ -53,6 +53,20 @@ func (q *QP) Predict(p *roce.Packet, v *View) ([]mr.Span, bool) {
 	return q.rc.Predict(p)
 }
 
+// Follow reports where the packets go that continue p, which Placed took right before,
+// see rc.RC.Follow. Locked.
+func (q *QP) Follow(p *roce.Packet, v *View, n int) (to mr.Span, k int) {
+	if q.rc == nil || q.view.Load() != v {
+		return mr.Span{}, 0
+	}
+	return q.rc.Follow(p, n)
+}
+
+// Followed takes k packets that lie where Follow said, right after it. Locked.
+func (q *QP) Followed(now mono.Time, p *roce.Packet, k int, ackReq bool) {
+	q.rc.Followed(now, p, k, ackReq)
+}
+
 // AcceptDatagram gives a datagram, checked likewise, to the engine of a datagram
 // queue pair. Locked.
 func (q *QP) AcceptDatagram(p *roce.Packet, v *View, from *Arrival) (w wr.Work, ok bool) {

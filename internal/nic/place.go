@@ -56,7 +56,7 @@ func (r *receiver) copyChecked(q *Queue, v *qp.View, rx *transport.Rx, h *roce.H
 		return false, false
 	}
 	head := p.HeaderLen()
-	sum, data := h.Begin(b[:head], len(b)), p.Payload
+	sum, data := r.sums.of(v).Begin(h, h.ID, b[:head], len(b)), p.Payload
 	for i := range spans {
 		if !r.loan.take(&spans[i]) {
 			return false, false // the engine is told in the usual way
@@ -65,13 +65,8 @@ func (r *receiver) copyChecked(q *Queue, v *qp.View, rx *transport.Rx, h *roce.H
 		sum = sum.Copy(to, data[:len(to)])
 		data = data[len(to):]
 	}
-	icrc := len(b) - roce.ICRCLen
-	sum = sum.Add(b[head+len(p.Payload) : icrc])
-	if rx.HaveID || !h.Src.Is4() {
-		return sum.Equals(b[icrc:]), true
-	}
-	_, ok = sum.Matches(h, b[icrc:], len(b), largestID(v))
-	return ok, true
+	sum = sum.Add(b[head+len(p.Payload) : len(b)-roce.ICRCLen])
+	return r.right(sum, v, rx, h, b), true
 }
 
 // placeLate writes data to spans of memory that may finish later.

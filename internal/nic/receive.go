@@ -55,6 +55,7 @@ type receiver struct {
 	// The queue pair whose lock is held, so that a run of packets for one locks
 	// once.
 	locked *Queue
+	sums   sums
 	vec    [1]device.Vec
 	from   qp.Arrival
 	loan   loan
@@ -139,20 +140,21 @@ func (r *receiver) datagram(now mono.Time, rx *transport.Rx) {
 	if !rx.HaveID {
 		h.Frag = roce.DontFragment
 	}
-	for i := range rx.Packets() {
+	for i := 0; i < rx.Packets(); {
 		b := rx.Packet(i)
 		h.ID = rx.ID + uint16(i) // for trains, and the likely one when it is not known
-		if q, v := r.judge(b, rx); q != nil {
-			r.verified(now, q, v, rx, &h, b)
+		i++
+		if q, v := r.judge(b, rx); q != nil && r.verified(now, q, v, rx, &h, b) && i < rx.Packets() {
+			i += r.follow(now, q, v, rx, &h, i)
 		}
 	}
 }
 
 // verified checks the packet's ICRC, the last of the rules of §1.13, and delivers
 // it. A long payload whose place is known goes there in the same pass (design,
-// decision 13).
-func (r *receiver) verified(now mono.Time, q *Queue, v *qp.View, rx *transport.Rx, h *roce.Headers, b []byte) {
-	ok, placed := false, false
+// decision 13); then placed is true, and q is locked.
+func (r *receiver) verified(now mono.Time, q *Queue, v *qp.View, rx *transport.Rx, h *roce.Headers, b []byte) (placed bool) {
+	ok := false
 	if len(r.pkt.Payload) >= minFused {
 		ok, placed = r.copyChecked(q, v, rx, h, b)
 	}
@@ -162,11 +164,12 @@ func (r *receiver) verified(now mono.Time, q *Queue, v *qp.View, rx *transport.R
 	r.seen(q, h, ok)
 	if !ok {
 		r.counts.drop(DropICRC)
-		return
+		return false
 	}
 	r.counts.packets++
 	r.counts.bytes += uint64(len(b))
 	r.deliver(now, q, v, rx, len(b), placed)
+	return placed
 }
 
 // deliver gives the packet, of n bytes and in order, to its queue pair.
