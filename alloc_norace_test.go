@@ -3,6 +3,7 @@
 package hixl_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,4 +41,40 @@ func TestPostingAllocatesNothing(t *testing.T) {
 		once()
 	}
 	require.Zero(t, testing.AllocsPerRun(200, once))
+}
+
+// A transfer that is waited for makes no garbage, however its pieces are written
+// down; one that is not makes its handle.
+func TestTransfersAllocateNothing(t *testing.T) {
+	a, b, peer, _ := couple(t, "127.88.27", hixl.PeerConfig{})
+	near, far := alloc(t, a, 4096), alloc(t, b, 4096)
+	remote, err := peer.Import(b.Describe(far))
+	require.NoError(t, err)
+	ctx := context.Background()
+	piece := hixl.Desc{Local: near, Remote: remote, Len: 64}
+	check := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		once    func()
+		handles float64
+	}{
+		"write":   {once: func() { check(peer.Write(ctx, piece)) }},
+		"read":    {once: func() { check(peer.Read(ctx, piece, hixl.Ordered)) }},
+		"several": {once: func() { check(peer.Transfer(ctx, hixl.Write, []hixl.Desc{piece, piece, piece})) }},
+		"atomic":  {once: func() { _, err := peer.FetchAdd(ctx, remote, 8, 1); check(err) }},
+		"store":   {once: func() { check(peer.AtomicStore(ctx, remote, 8, 1)) }},
+		"begun": {once: func() {
+			h, err := peer.WriteAsync(piece)
+			check(err)
+			check(h.Wait(ctx))
+		}, handles: 1},
+	} {
+		for range 50 {
+			c.once()
+		}
+		require.Equal(t, c.handles, testing.AllocsPerRun(200, c.once), name)
+	}
 }

@@ -83,7 +83,7 @@ func (h *Handle) unfenced(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := &TransferError{
-		Op: h.op, Peer: p.addr, Region: h.region, Arrived: h.arrived.Load(), Total: h.total, Retriable: true,
+		Op: h.op, Peer: p.addr, Region: h.label(), Arrived: h.arrived.Load(), Total: h.total, Retriable: true,
 		Executed: h.executed && !h.op.repeatable(), Handle: h, Err: errors.Join(ErrCanceled, ctx.Err()),
 	}
 	if h.gen != nil {
@@ -236,7 +236,7 @@ func (p *Peer) overdue(ctx context.Context, h *Handle) error {
 		return nil // it was just done
 	}
 	return &TransferError{
-		Op: h.op, Peer: p.addr, Region: h.region, Arrived: h.arrived.Load(), Total: h.total, Retriable: true,
+		Op: h.op, Peer: p.addr, Region: h.label(), Arrived: h.arrived.Load(), Total: h.total, Retriable: true,
 		Executed: h.executed && !h.op.repeatable(), Fenced: true, Handle: h, Err: fmt.Errorf("%w: %w", ErrCanceled, ctx.Err()),
 	}
 }

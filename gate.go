@@ -36,7 +36,7 @@ func (p *Peer) close(now mono.Time, x *piece) {
 		if l == nil || l.idle() || x.op != Flush && l == first {
 			continue // a message is behind what its own lane has anyway
 		}
-		p.seal(l)
+		p.seal(now, l)
 		g.lanes = append(g.lanes, passage{l, l.seq})
 	}
 	p.gates = append(p.gates, g)
@@ -48,10 +48,10 @@ func (p *Peer) close(now mono.Time, x *piece) {
 
 // seal has the end of a lane's last work request told: if it is unsignaled, by a
 // signaled write of nothing behind it. p.mu is held.
-func (p *Peer) seal(l *lane) {
+func (p *Peer) seal(now mono.Time, l *lane) {
 	if l.silent > 0 {
 		x := piece{kind: pieceProbe, op: Write}
-		p.post(l, &x)
+		p.post(now, l, &x)
 	}
 }
 
@@ -65,7 +65,7 @@ func (p *Peer) passGates(now mono.Time) {
 			if l == nil {
 				return
 			}
-			p.post(l, &x)
+			p.post(now, l, &x)
 			for i := range p.gates[1:] { // a Flush waits for this too
 				p.gates[i+1].lanes = append(p.gates[i+1].lanes, passage{l, l.seq})
 			}
@@ -102,11 +102,11 @@ func (p *Peer) failGates(err error) {
 
 // quiet reports whether nothing is posted, and has the ends told if there is. p.mu
 // is held.
-func (p *Peer) quiet() bool {
+func (p *Peer) quiet(now mono.Time) bool {
 	idle := len(p.gates) == 0
 	for _, l := range p.cur.lanes {
 		if l != nil && !l.idle() {
-			p.seal(l)
+			p.seal(now, l)
 			idle = false
 		}
 	}

@@ -13,7 +13,7 @@ import (
 type Handle struct {
 	p      *Peer
 	op     TransferOp
-	region string
+	name   string // of a lookup
 	total  uint64
 	onDone func(*Handle)
 	user   any
@@ -34,7 +34,7 @@ type Handle struct {
 	canceled bool
 	gen      *generation
 	result   uint64
-	remote   *RemoteRegion // of a lookup
+	remote   *RemoteRegion // that a lookup has found, or the first of a transfer
 	err      error
 	ch       chan struct{} // closed when it is done, if somebody asked
 }
@@ -180,7 +180,11 @@ func (p *Peer) settle() bool {
 		return false
 	}
 	p.mu.Lock()
-	p.reap(p.c.nic.nic.Now())
+	if p.news.Swap(false) {
+		if failed := p.harvest(); failed != nil || p.queue.Len() > 0 || len(p.gates) > 0 {
+			p.follow(p.c.nic.nic.Now(), failed)
+		}
+	}
 	p.release()
 	return true
 }
@@ -213,6 +217,14 @@ func (p *Peer) finish(h *Handle) {
 	}
 }
 
+// label is what errors call the region. The peer's lock is held.
+func (h *Handle) label() string {
+	if h.remote != nil {
+		return h.remote.label()
+	}
+	return h.name
+}
+
 // describe makes the error of a handle say what is known.
 func (p *Peer) describe(h *Handle) {
 	cause := h.err
@@ -220,7 +232,7 @@ func (p *Peer) describe(h *Handle) {
 		return // of an unsignaled write, told by a Flush
 	}
 	e := &TransferError{
-		Op: h.op, Peer: p.addr, Region: h.region, Arrived: h.arrived.Load(), Total: h.total, Retriable: retriable(cause),
+		Op: h.op, Peer: p.addr, Region: h.label(), Arrived: h.arrived.Load(), Total: h.total, Retriable: retriable(cause),
 		Executed: h.executed && !h.op.repeatable(), Fenced: true, Handle: h, Err: cause,
 	}
 	if h.gen != nil {

@@ -178,7 +178,7 @@ func (n *Notification) message() []byte {
 // peer, on all queue pairs, is visible there, and returns when the peer has it. A
 // peer without room for it is waited for. See [Peer.Do] for the error.
 func (p *Peer) Notify(ctx context.Context, n Notification) error {
-	_, err := p.do(ctx, &Transfer{Op: Notify, Notify: &n})
+	_, err := p.do(ctx, &Transfer{Op: Notify, Notify: &n}, nil)
 	return err
 }
 

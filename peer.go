@@ -53,6 +53,7 @@ type Peer struct {
 	lost      error // of an unsignaled write, not told yet
 	bells     []*lane
 	crowd     []*Stream      // that wait for room in the queue
+	posted    mono.Time      // when something was last posted
 	err       error          // why it is down
 	change    chan struct{}  // closed at the next change, if somebody asked
 	greeter   *PeerListener  // that delivers it when it is first up

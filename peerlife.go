@@ -31,15 +31,27 @@ func (p *Peer) rouse() {
 // release unlocks the peer and rings the doorbells of lanes that were posted to: a
 // transport is called without the lock.
 func (p *Peer) release() {
-	var ring [peerwire.MaxLanes]*lane
-	n := copy(ring[:], p.bells)
-	for i := range n {
-		ring[i].bell = false
-	}
-	p.bells = p.bells[:0]
-	p.mu.Unlock()
-	for _, l := range ring[:n] {
-		l.conn.q.Ring()
+	now := p.posted
+	switch len(p.bells) {
+	case 0:
+		p.mu.Unlock()
+	case 1:
+		l := p.bells[0]
+		l.bell = false
+		p.bells = p.bells[:0]
+		p.mu.Unlock()
+		l.conn.q.Ring(now)
+	default:
+		var ring [peerwire.MaxLanes]*lane
+		n := copy(ring[:], p.bells)
+		for _, l := range ring[:n] {
+			l.bell = false
+		}
+		p.bells = p.bells[:0]
+		p.mu.Unlock()
+		for _, l := range ring[:n] {
+			l.conn.q.Ring(now)
+		}
 	}
 }
 
@@ -270,11 +282,16 @@ func (p *Peer) inspect(now mono.Time, g *generation) {
 	}
 }
 
-// reap ends what has ended. p.mu is held.
+// reap ends what has ended, and begins what has waited for that. p.mu is held.
 func (p *Peer) reap(now mono.Time) {
-	if !p.news.Swap(false) {
-		return
+	if p.news.Swap(false) {
+		p.follow(now, p.harvest())
 	}
+}
+
+// harvest ends what has ended, and returns a lane of the present generation that has
+// failed. p.mu is held.
+func (p *Peer) harvest() (failed *lane) {
 	for _, g := range p.old {
 		for _, l := range g.lanes {
 			if l != nil {
@@ -283,7 +300,6 @@ func (p *Peer) reap(now mono.Time) {
 		}
 	}
 	if g := p.cur; g != nil {
-		var failed *lane
 		for _, l := range g.lanes {
 			if l == nil {
 				continue
@@ -294,9 +310,14 @@ func (p *Peer) reap(now mono.Time) {
 			}
 			l.reap()
 		}
-		if failed != nil {
-			p.breakUp(now, g.cause)
-		}
+	}
+	return failed
+}
+
+// follow does what follows from the end of work. p.mu is held.
+func (p *Peer) follow(now mono.Time, failed *lane) {
+	if failed != nil {
+		p.breakUp(now, failed.gen.cause)
 	}
 	p.pump(now)
 }

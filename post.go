@@ -4,12 +4,13 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/qp"
 )
 
 // post posts a piece. What is refused has failed. p.mu is held.
-func (p *Peer) post(l *lane, x *piece) {
-	if err := p.enqueue(l, x); err != nil {
+func (p *Peer) post(now mono.Time, l *lane, x *piece) {
+	if err := p.enqueue(now, l, x); err != nil {
 		if x.spends {
 			p.inc.refund()
 		}
@@ -19,28 +20,46 @@ func (p *Peer) post(l *lane, x *piece) {
 
 // enqueue is post, or why it is refused. With a piece of a transfer fail those that
 // follow: nobody is told of what is not there. p.mu is held.
-func (p *Peer) enqueue(l *lane, x *piece) error {
+func (p *Peer) enqueue(now mono.Time, l *lane, x *piece) error {
 	if x.h != nil && x.h.err != nil {
 		return x.h.err
 	}
-	if x.remote != nil {
-		if err := x.remote.check(p, x.op, x.roff, x.n); err != nil { // it may have waited
+	var addr uint64
+	var key uint32
+	if r := x.remote; r != nil {
+		if err := r.check(p, x.op, x.roff, x.n); err != nil { // it may have waited
 			return err
 		}
+		addr, key = r.d.Addr+x.roff, r.d.RKey
 	}
-	var f frame
-	f.wr[0] = SendWR{ID: l.seq + 1, Flags: l.signal(x), Imm: x.imm, Compare: x.compare, SwapAdd: x.operand}
 	e := posted{h: x.h, n: x.n, kind: x.kind, slot: x.slot, silent: x.flags&Unsignaled != 0}
-	if err := p.prepare(&f, x, &e); err != nil {
+	local, err := p.source(x, &e)
+	if err != nil {
 		return err
 	}
-	if err := l.conn.q.Post(f.wr[:]); err != nil {
+	flags := l.signal(x)
+	if x.flags&FenceBefore != 0 {
+		flags |= Fence
+	}
+	sge, word := [1]SGE{local}, Word(x.operand)
+	wrs := [1]SendWR{{ // on the stack, as all it points to
+		ID: l.seq + 1, Op: wrOps[x.op], Flags: flags, RemoteAddr: addr, RKey: key, Imm: x.imm, Compare: x.compare, SwapAdd: x.operand,
+	}}
+	switch {
+	case x.op == AtomicStore:
+		wrs[0].Inline = word[:]
+	case len(x.inline) > 0 && e.kind != pieceLetter:
+		wrs[0].Inline = x.inline
+	case local.Length > 0:
+		wrs[0].SGE = sge[:]
+	}
+	if err := l.conn.q.Post(now, wrs[:]); err != nil {
 		if x.kind != pieceChunk { // fail gives that back
 			p.let(&e)
 		}
 		return fmt.Errorf("%w: %w", ErrPeerDown, err)
 	}
-	if l.silent++; f.wr[0].Flags&Signaled != 0 {
+	if l.silent++; flags&Signaled != 0 {
 		l.silent = 0
 	}
 	l.seq++
@@ -49,6 +68,7 @@ func (p *Peer) enqueue(l *lane, x *piece) error {
 	if h := x.h; h != nil {
 		h.gen, h.executed = l.gen, true
 	}
+	p.posted = now
 	if !l.bell {
 		l.bell = true
 		p.bells = append(p.bells, l)
@@ -61,50 +81,29 @@ var wrOps = [numTransferOps]Op{
 	Read: OpRead, Write: OpWrite, WriteImm: OpWriteImm, CompareSwap: OpCmpSwap, FetchAdd: OpFetchAdd, AtomicStore: OpAtomicWrite, Notify: OpSend,
 }
 
-// frame is the memory of a work request while it is posted.
-type frame struct {
-	wr   [1]SendWR
-	sge  [1]SGE
-	word [8]byte
-}
-
-// prepare fills in a work request. p.mu is held.
-func (p *Peer) prepare(f *frame, x *piece, e *posted) (err error) {
-	w := &f.wr[0]
-	w.Op = wrOps[x.op]
-	if x.flags&FenceBefore != 0 {
-		w.Flags |= Fence
-	}
-	if r := x.remote; r != nil {
-		w.RemoteAddr, w.RKey = r.d.Addr+x.roff, r.d.RKey
-	}
+// source returns the registered memory of a work request, if any, and notes what of
+// the context's it holds. p.mu is held.
+func (p *Peer) source(x *piece, e *posted) (SGE, error) {
 	switch {
 	case x.kind == pieceWord:
-		var r *Region
-		var off uint64
-		if e.slot, r, off, err = p.c.words.take(); err == nil {
-			f.sge[0] = r.SGE(off, 8)
+		slot, r, off, err := p.c.words.take()
+		if err != nil {
+			return SGE{}, err
 		}
-		w.SGE = f.sge[:]
-	case x.op == AtomicStore:
-		f.word = Word(x.operand)
-		w.Inline = f.word[:]
+		e.slot = slot
+		return r.SGE(off, 8), nil
 	case len(x.inline) > qp.MaxInline:
-		var r *Region
-		var off uint64
-		if e.slot, r, off, err = p.c.outbox.take(); err == nil {
-			e.kind = pieceLetter
-			copy(p.c.outbox.bytes(e.slot), x.inline)
-			f.sge[0] = r.SGE(off, uint32(len(x.inline)))
+		slot, r, off, err := p.c.outbox.take()
+		if err != nil {
+			return SGE{}, err
 		}
-		w.SGE = f.sge[:]
-	case len(x.inline) > 0:
-		w.Inline = x.inline
-	case x.n > 0:
-		f.sge[0] = x.local.SGE(x.off, uint32(x.n))
-		w.SGE = f.sge[:]
+		e.slot, e.kind = slot, pieceLetter
+		copy(p.c.outbox.bytes(slot), x.inline)
+		return r.SGE(off, uint32(len(x.inline))), nil
+	case x.n > 0 && len(x.inline) == 0 && x.op != AtomicStore:
+		return x.local.SGE(x.off, uint32(x.n)), nil
 	}
-	return err
+	return SGE{}, nil
 }
 
 // let gives back what a work request holds of the context's.

@@ -161,7 +161,7 @@ func (p *Peer) StartRegion(name string) (*Handle, error) {
 	if len(name) == 0 || len(name) > MaxRegionName {
 		return nil, fmt.Errorf("%w: a region's name has %d bytes, allowed: 1 to %d", ErrTransfer, len(name), MaxRegionName)
 	}
-	h := &Handle{p: p, op: Lookup, region: name}
+	h := &Handle{p: p, op: Lookup, name: name}
 	p.mu.Lock()
 	defer p.release()
 	now := p.c.nic.nic.Now()
@@ -174,7 +174,7 @@ func (p *Peer) StartRegion(name string) (*Handle, error) {
 
 // Region returns what a lookup has found, once it is done without error.
 func (h *Handle) Region() *RemoteRegion {
-	if !h.done.Load() {
+	if h.op != Lookup || !h.done.Load() {
 		return nil
 	}
 	return h.remote
@@ -188,7 +188,7 @@ func (p *Peer) ask(now mono.Time, h *Handle) {
 	}
 	p.asks++
 	h.parts, p.asked[p.asks] = 2, h
-	p.say(now, h, &peerwire.Message{Kind: peerwire.Lookup, Number: p.asks, Name: []byte(h.region)})
+	p.say(now, h, &peerwire.Message{Kind: peerwire.Lookup, Number: p.asks, Name: []byte(h.name)})
 }
 
 // askAgain looks up all names anew: what happened to them while the peer was away,
@@ -200,7 +200,7 @@ func (p *Peer) askAgain(now mono.Time) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		p.ask(now, &Handle{p: p, op: Lookup, region: name})
+		p.ask(now, &Handle{p: p, op: Lookup, name: name})
 	}
 }
 
@@ -236,17 +236,17 @@ func (p *Peer) found(m *peerwire.Message) {
 		return // given up meanwhile
 	}
 	delete(p.asked, m.Number)
-	r := p.names[h.region]
+	r := p.names[h.name]
 	if !m.Known {
 		if r != nil {
 			r.revoked = true
 			p.wither(r)
 		}
-		p.part(h, &RegionError{Peer: p.addr, Region: h.region, Op: Lookup.String(), Err: ErrNoRegion}, 0)
+		p.part(h, &RegionError{Peer: p.addr, Region: h.name, Op: Lookup.String(), Err: ErrNoRegion}, 0)
 		return
 	}
 	if r == nil {
-		r = p.revive(h.region)
+		r = p.revive(h.name)
 	}
 	r.d, r.revoked, r.restarted = descriptorOf(p.id, &m.Region), false, false
 	h.remote = r

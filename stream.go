@@ -98,7 +98,7 @@ func (s *Stream) Transfer(p *Peer, t *Transfer) (*Handle, error) {
 	if p.c != s.c {
 		return nil, p.badTransfer(t.Op, "the stream is another context's")
 	}
-	if err := p.checkTransfer(t); err != nil {
+	if err := p.checkTransfer(t, t.Descs); err != nil {
 		return nil, err
 	}
 	h := new(Handle)

@@ -71,7 +71,7 @@ func (p *Peer) beginOn(s *Stream, h *Handle, t *Transfer) (later bool, err error
 		return true, nil
 	}
 	h.lane, h.waits = b.lane, false
-	err = p.beginLocked(h, t)
+	err = p.beginLocked(h, t, t.Descs)
 	if errors.Is(err, ErrBusy) && p.queue.Len() > 0 { // there will be room
 		h.waits = true
 		p.awaitRoom(s)

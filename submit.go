@@ -45,21 +45,22 @@ type piece struct {
 	spends  bool   // one of the notifications that the peer has room for
 }
 
-// begin starts a transfer. On error nothing was begun.
-func (p *Peer) begin(h *Handle, t *Transfer) error {
-	if err := p.checkTransfer(t); err != nil {
+// begin starts a transfer of pieces. On error nothing was begun.
+func (p *Peer) begin(h *Handle, t *Transfer, descs []Desc) error {
+	if err := p.checkTransfer(t, descs); err != nil {
 		return err
 	}
 	p.mu.Lock()
-	defer p.release()
-	return p.beginLocked(h, t)
+	err := p.beginLocked(h, t, descs)
+	p.release()
+	return err
 }
 
 // beginLocked is begin. p.mu is held.
-func (p *Peer) beginLocked(h *Handle, t *Transfer) error {
+func (p *Peer) beginLocked(h *Handle, t *Transfer, descs []Desc) error {
 	n, total := 0, uint64(0)
-	for i := range t.Descs {
-		d := &t.Descs[i]
+	for i := range descs {
+		d := &descs[i]
 		if err := p.checkDesc(t.Op, d); err != nil {
 			return err
 		}
@@ -77,8 +78,8 @@ func (p *Peer) beginLocked(h *Handle, t *Transfer) error {
 	p.spill(now)
 	p.c.counts.transfers.Add(1)
 	h.parts, h.total = n, total
-	if len(t.Descs) > 0 && t.Descs[0].Remote != nil {
-		h.region = t.Descs[0].Remote.label()
+	if len(descs) > 0 {
+		h.remote = descs[0].Remote
 	}
 	if h.trace = p.c.trace.Load(); h.trace != nil {
 		h.began = now
@@ -93,8 +94,8 @@ func (p *Peer) beginLocked(h *Handle, t *Transfer) error {
 	if t.Notify != nil {
 		h.parts++
 	}
-	for i := range t.Descs {
-		p.cut(now, h, t, flags, &t.Descs[i], i == len(t.Descs)-1)
+	for i := range descs {
+		p.cut(now, h, t, flags, &descs[i], i == len(descs)-1)
 	}
 	if t.Notify != nil {
 		p.announce(now, h, t.Notify, flags, t.Op)
@@ -184,7 +185,7 @@ func (p *Peer) put(now mono.Time, x *piece) {
 func (p *Peer) admitPiece(now mono.Time, x *piece) bool {
 	switch x.kind {
 	case pieceFence:
-		return p.quiet()
+		return p.quiet(now)
 	case pieceGate:
 		p.close(now, x)
 		return true
@@ -192,7 +193,7 @@ func (p *Peer) admitPiece(now mono.Time, x *piece) bool {
 	}
 	l := p.choose(now, x)
 	if l != nil {
-		p.post(l, x)
+		p.post(now, l, x)
 	}
 	return l != nil
 }
@@ -362,6 +363,6 @@ func (p *Peer) probe(now mono.Time) {
 	x := piece{kind: pieceProbe, op: Write}
 	if l := p.choose(now, &x); l != nil && l.idle() {
 		p.c.counts.probes.Add(1)
-		p.post(l, &x)
+		p.post(now, l, &x)
 	}
 }

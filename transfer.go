@@ -114,10 +114,14 @@ type Transfer struct {
 // a *[RegionError], a *[PeerError], or unwraps to [ErrBusy], [ErrNotifyFull] or
 // [ErrTransfer]. What fails later is the handle's error, a *[TransferError]. Work
 // for a peer that is being connected waits for it.
-func (p *Peer) Start(t *Transfer) (*Handle, error) {
+func (p *Peer) Start(t *Transfer) (*Handle, error) { return p.start(t, t.Descs) }
+
+// start is Start for pieces that may stay on the caller's stack, as what t points to
+// may not.
+func (p *Peer) start(t *Transfer, descs []Desc) (*Handle, error) {
 	h := new(Handle)
 	h.reset(p, t)
-	if err := p.begin(h, t); err != nil {
+	if err := p.begin(h, t, descs); err != nil {
 		return nil, err
 	}
 	return h, nil
@@ -127,11 +131,12 @@ func (p *Peer) Start(t *Transfer) (*Handle, error) {
 // is given up, see [Handle.Cancel], and the error is a *[TransferError] that
 // unwraps to the context's error, and to [ErrUnfenced] unless it is fenced.
 func (p *Peer) Do(ctx context.Context, t *Transfer) error {
-	_, err := p.do(ctx, t)
+	_, err := p.do(ctx, t, t.Descs)
 	return err
 }
 
-func (p *Peer) do(ctx context.Context, t *Transfer) (uint64, error) {
+// do is Do for such pieces.
+func (p *Peer) do(ctx context.Context, t *Transfer, descs []Desc) (uint64, error) {
 	if p.c.nic.stepped {
 		return 0, p.refuse(t.Op, ErrStepped)
 	}
@@ -140,7 +145,7 @@ func (p *Peer) do(ctx context.Context, t *Transfer) (uint64, error) {
 	}
 	h := p.c.spare.Get().(*Handle)
 	h.reset(p, t)
-	for err := p.begin(h, t); err != nil; err = p.begin(h, t) {
+	for err := p.begin(h, t, descs); err != nil; err = p.begin(h, t, descs) {
 		full := p.fullness(err)
 		if full == nil {
 			return 0, err
@@ -199,13 +204,13 @@ func (p *Peer) WriteImm(ctx context.Context, d Desc, imm uint32, flags ...Transf
 
 func (p *Peer) one(ctx context.Context, op TransferOp, d Desc, imm uint32, flags []TransferFlags) error {
 	descs := [1]Desc{d}
-	_, err := p.do(ctx, &Transfer{Op: op, Descs: descs[:], Imm: imm, Flags: union(flags)})
+	_, err := p.do(ctx, &Transfer{Op: op, Imm: imm, Flags: union(flags)}, descs[:])
 	return err
 }
 
 // Transfer does op for a list of pieces and returns when all are done.
 func (p *Peer) Transfer(ctx context.Context, op TransferOp, descs []Desc, flags ...TransferFlags) error {
-	_, err := p.do(ctx, &Transfer{Op: op, Descs: descs, Flags: union(flags)})
+	_, err := p.do(ctx, &Transfer{Op: op, Flags: union(flags)}, descs)
 	return err
 }
 
@@ -214,56 +219,59 @@ func (p *Peer) Transfer(ctx context.Context, op TransferOp, descs []Desc, flags 
 // byte order.
 func (p *Peer) CompareSwap(ctx context.Context, r *RemoteRegion, off, expected, value uint64, flags ...TransferFlags) (uint64, error) {
 	descs := [1]Desc{{Remote: r, RemoteOff: off}}
-	return p.do(ctx, &Transfer{Op: CompareSwap, Descs: descs[:], Compare: expected, Operand: value, Flags: union(flags)})
+	return p.do(ctx, &Transfer{Op: CompareSwap, Compare: expected, Operand: value, Flags: union(flags)}, descs[:])
 }
 
 // FetchAdd adds delta to the word at off of r, modulo 2^64, and returns what it
 // was.
 func (p *Peer) FetchAdd(ctx context.Context, r *RemoteRegion, off, delta uint64, flags ...TransferFlags) (uint64, error) {
 	descs := [1]Desc{{Remote: r, RemoteOff: off}}
-	return p.do(ctx, &Transfer{Op: FetchAdd, Descs: descs[:], Operand: delta, Flags: union(flags)})
+	return p.do(ctx, &Transfer{Op: FetchAdd, Operand: delta, Flags: union(flags)}, descs[:])
 }
 
 // AtomicStore replaces the word at off of r by value, so that nobody sees half of
 // it.
 func (p *Peer) AtomicStore(ctx context.Context, r *RemoteRegion, off, value uint64, flags ...TransferFlags) error {
 	descs := [1]Desc{{Remote: r, RemoteOff: off}}
-	_, err := p.do(ctx, &Transfer{Op: AtomicStore, Descs: descs[:], Operand: value, Flags: union(flags)})
+	_, err := p.do(ctx, &Transfer{Op: AtomicStore, Operand: value, Flags: union(flags)}, descs[:])
 	return err
 }
 
 // ReadAsync begins a Read.
 func (p *Peer) ReadAsync(d Desc, flags ...TransferFlags) (*Handle, error) {
-	return p.start(Read, []Desc{d}, 0, flags)
+	return p.startOne(Read, d, 0, flags)
 }
 
 // WriteAsync begins a Write.
 func (p *Peer) WriteAsync(d Desc, flags ...TransferFlags) (*Handle, error) {
-	return p.start(Write, []Desc{d}, 0, flags)
+	return p.startOne(Write, d, 0, flags)
 }
 
 // WriteImmAsync begins a WriteImm.
 func (p *Peer) WriteImmAsync(d Desc, imm uint32, flags ...TransferFlags) (*Handle, error) {
-	return p.start(WriteImm, []Desc{d}, imm, flags)
+	return p.startOne(WriteImm, d, imm, flags)
+}
+
+func (p *Peer) startOne(op TransferOp, d Desc, imm uint32, flags []TransferFlags) (*Handle, error) {
+	descs := [1]Desc{d}
+	return p.start(&Transfer{Op: op, Imm: imm, Flags: union(flags)}, descs[:])
 }
 
 // TransferAsync begins a Transfer.
 func (p *Peer) TransferAsync(op TransferOp, descs []Desc, flags ...TransferFlags) (*Handle, error) {
-	return p.start(op, descs, 0, flags)
-}
-
-func (p *Peer) start(op TransferOp, descs []Desc, imm uint32, flags []TransferFlags) (*Handle, error) {
-	return p.Start(&Transfer{Op: op, Descs: descs, Imm: imm, Flags: union(flags)})
+	return p.start(&Transfer{Op: op, Flags: union(flags)}, descs)
 }
 
 // CompareSwapAsync begins a CompareSwap; [Handle.Result] is what the word was.
 func (p *Peer) CompareSwapAsync(r *RemoteRegion, off, expected, value uint64, flags ...TransferFlags) (*Handle, error) {
-	return p.Start(&Transfer{Op: CompareSwap, Descs: []Desc{{Remote: r, RemoteOff: off}}, Compare: expected, Operand: value, Flags: union(flags)})
+	descs := [1]Desc{{Remote: r, RemoteOff: off}}
+	return p.start(&Transfer{Op: CompareSwap, Compare: expected, Operand: value, Flags: union(flags)}, descs[:])
 }
 
 // FetchAddAsync begins a FetchAdd; [Handle.Result] is what the word was.
 func (p *Peer) FetchAddAsync(r *RemoteRegion, off, delta uint64, flags ...TransferFlags) (*Handle, error) {
-	return p.Start(&Transfer{Op: FetchAdd, Descs: []Desc{{Remote: r, RemoteOff: off}}, Operand: delta, Flags: union(flags)})
+	descs := [1]Desc{{Remote: r, RemoteOff: off}}
+	return p.start(&Transfer{Op: FetchAdd, Operand: delta, Flags: union(flags)}, descs[:])
 }
 
 func union(flags []TransferFlags) (all TransferFlags) {

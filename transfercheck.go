@@ -13,13 +13,13 @@ func (p *Peer) badTransfer(op TransferOp, what string) error {
 }
 
 // checkTransfer finds the mistakes that need no lock.
-func (p *Peer) checkTransfer(t *Transfer) error {
+func (p *Peer) checkTransfer(t *Transfer, descs []Desc) error {
 	switch {
-	case t.Op >= Notify && (t.Op != Notify || t.Notify == nil || len(t.Descs) > 0):
+	case t.Op >= Notify && (t.Op != Notify || t.Notify == nil || len(descs) > 0):
 		return p.badTransfer(t.Op, "no operation of a transfer")
-	case len(t.Descs) == 0 && t.Op != Notify:
+	case len(descs) == 0 && t.Op != Notify:
 		return p.badTransfer(t.Op, "no pieces")
-	case t.Op.atomic() && len(t.Descs) != 1:
+	case t.Op.atomic() && len(descs) != 1:
 		return p.badTransfer(t.Op, "an atomic acts on one word")
 	case t.Flags&^(Ordered|FenceBefore|NoCoalesce) != 0:
 		return p.badTransfer(t.Op, "unknown flags; unsignaled writes are Push's")

@@ -139,16 +139,17 @@ func (q *Queue) PostSend(wrs []qp.SendWR) error {
 	return err
 }
 
-// Post posts work requests like PostSend and leaves them to the next Ring.
-func (q *Queue) Post(wrs []qp.SendWR) error {
+// Post posts work requests like PostSend, at now on the NIC's clock, and leaves them to
+// the next Ring.
+func (q *Queue) Post(now mono.Time, wrs []qp.SendWR) error {
 	if q.nic.closing.Load() {
 		return ErrClosed
 	}
-	return q.QP.PostSend(q.nic.clock(), wrs)
+	return q.QP.PostSend(now, wrs)
 }
 
-// Ring sends what may leave, on the caller's goroutine.
-func (q *Queue) Ring() { q.nic.flush(q.nic.clock(), q) }
+// Ring sends what may leave, on the caller's goroutine. now is that of the newest Post.
+func (q *Queue) Ring(now mono.Time) { q.nic.flush(now, q) }
 
 // PostRecv posts receives. The error is [ErrClosed] or a *qp.PostError.
 func (q *Queue) PostRecv(wrs []qp.RecvWR) error {
