@@ -251,8 +251,7 @@ func (s *sender) lay(q *Queue, r *route) {
 			rec.undo = s.stage.mark()
 			switch {
 			case holding:
-				rec.entry = s.hold(q, o, tos, rec.late)
-				rec.entry.route = rec.route
+				rec.entry = s.hold(q, o, tos, &rec)
 				rec.pkt = rec.entry.buf
 			case o.Run == 1:
 				rec.pkt, rec.id = s.stage.place(q, rec.route, tos, o.Size())
@@ -270,12 +269,12 @@ func (s *sender) lay(q *Queue, r *route) {
 }
 
 // hold appends a packet to the queue pair's FIFO.
-func (s *sender) hold(q *Queue, o *wr.Out, tos uint8, late bool) *heldPacket {
+func (s *sender) hold(q *Queue, o *wr.Out, tos uint8, rec *record) *heldPacket {
 	e := s.nic.spare.get(o.Size())
-	e.drain, e.gen, e.tos = q.drains, q.Gen(), tos
-	e.token, e.late = o.Token, late
-	if late {
-		q.Hold(o.Token)
+	e.drain, e.gen, e.tos, e.route = q.drains, q.Gen(), tos, rec.route
+	e.token, e.late = o.TokenOf(rec.first), rec.late
+	if rec.late {
+		q.Hold(e.token)
 	}
 	q.held.push(e)
 	return e
@@ -338,7 +337,7 @@ func (s *sender) read(rec *record, j *job) wr.Outcome {
 		}
 	}
 	if o.Token != 0 || rec.entry != nil {
-		s.fetches = append(s.fetches, fetched{token: o.Token, outcome: outcome, entry: rec.entry})
+		s.fetches = append(s.fetches, fetched{token: o.TokenOf(rec.first), outcome: outcome, entry: rec.entry})
 	}
 	return outcome
 }
@@ -360,6 +359,7 @@ func (s *sender) fetchRun(rec *record) wr.Outcome {
 	for k := range rec.n {
 		if !s.loan.take(&from) {
 			rec.undo = rec.undo.after(k, size, rec.id == 0)
+			rec.first += k // it is to blame
 			return wr.Revoked
 		}
 		pkt := rec.pkt[k*size : (k+1)*size : (k+1)*size]
@@ -404,7 +404,7 @@ func (s *sender) gather(dst []byte, spans []mr.Span) wr.Outcome {
 // readLate starts to read spans of memory that may finish later.
 func (s *sender) readLate(rec *record, j *job, spans []mr.Span, dst []byte) wr.Outcome {
 	n := s.nic
-	op := n.late.begin(j.q, j.gen, opFetch, rec.out.Token)
+	op := n.late.begin(j.q, j.gen, opFetch, rec.out.TokenOf(rec.first))
 	op.entry = rec.entry
 	outcome := wr.Done
 	for i := range spans {
@@ -440,7 +440,7 @@ func (s *sender) abandon(i int) {
 	for k := i + 1; k < len(s.records); k++ {
 		rec := &s.records[k]
 		if rec.out.Token != 0 || rec.entry != nil {
-			s.fetches = append(s.fetches, fetched{token: rec.out.Token, entry: rec.entry, dead: true})
+			s.fetches = append(s.fetches, fetched{token: rec.out.TokenOf(rec.first), entry: rec.entry, dead: true})
 		}
 	}
 }

@@ -29,7 +29,9 @@ func (s *responder) drain(b *wr.Batch) (more bool) {
 			if !b.Room() {
 				return true
 			}
-			s.emitAnswer(b, r)
+			if !s.emitReadRun(b, r) {
+				s.emitAnswer(b, r)
+			}
 		}
 	}
 	if !b.Room() {

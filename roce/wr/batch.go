@@ -23,9 +23,12 @@ type Out struct {
 	// Inline, if not nil, is the payload; otherwise it lies in the spans. It is
 	// valid until the queue pair's lock is released.
 	Inline []byte
-	// Token goes to the engine's Fetched once the spans have been read, of a run with
-	// each packet or with several at once. 0: no spans.
+	// Token goes to the engine's Fetched once the spans have been read. 0: no spans. In
+	// a run it is the first packet's, see TokenOf; when several have been read at once,
+	// one of theirs is enough.
 	Token uint64
+	// Step is by how much tokens grow from packet to packet of a run.
+	Step uint64
 	// To is where a datagram goes, valid as Inline is; nil on a connection.
 	To *Destination
 }
@@ -44,6 +47,9 @@ func (o *Out) PutHeader(b []byte, k int) {
 	be.PutUint64(b, be.Uint64(o.hdr[:]))
 	be.PutUint32(b[psnAt:], word&^uint32(roce.PSNMask)|(word+uint32(k))&uint32(roce.PSNMask))
 }
+
+// TokenOf returns the token of packet k of a run.
+func (o *Out) TokenOf(k int) uint64 { return o.Token + uint64(k)*o.Step }
 
 // psnAt is where AckReq and PSN stand in the BTH.
 const psnAt = 8
@@ -111,14 +117,14 @@ func (b *Batch) Ending() bool {
 	return b.bounded && (b.allowed == 0 || b.packets+1 >= b.limit || b.bytes+2*maxPacket > b.max)
 }
 
-// RunRoom returns how many requests of size bytes on the wire may be added, each of
-// that weight, so that none is Ending.
+// RunRoom returns how many packets of size bytes on the wire may be added so that none
+// is Ending, as requests of that weight. Responses have none.
 func (b *Batch) RunRoom(size int, cost uint64) uint64 {
 	n := min(b.limit-1-b.packets, (b.max-2*maxPacket-b.bytes)/size+1)
 	if n <= 0 || b.bytes+2*maxPacket > b.max {
 		return 0
 	}
-	if !b.bounded {
+	if !b.bounded || cost == 0 {
 		return uint64(n)
 	}
 	return min(uint64(n), (max(b.allowed, 1)-1)/cost)
@@ -164,7 +170,7 @@ func (b *Batch) AddRun(p *roce.Packet, n, run int) *Out {
 	b.outs = b.outs[:len(b.outs)+1]
 	o := &b.outs[len(b.outs)-1]
 	o.hdrLen = uint8(len(p.AppendHeader(o.hdr[:0])))
-	o.Pad, o.Len, o.Run, o.Inline, o.Token, o.To = p.Pad, int32(n), int32(run), nil, 0, nil
+	o.Pad, o.Len, o.Run, o.Inline, o.Token, o.Step, o.To = p.Pad, int32(n), int32(run), nil, 0, 0, nil
 	o.lo = int32(len(b.spans))
 	o.hi = o.lo
 	b.packets += run

@@ -12,14 +12,16 @@ import (
 	"github.com/gohixl/hixl/roce/wr"
 )
 
-// twins are two requesters to which the same happens, but that one gives runs.
-type twins struct {
+// sendTwins are two connections to which the same happens, but that one gives runs.
+type sendTwins struct {
 	t          *testing.T
 	rng        *rand.Rand
 	plain, run *end
 	packets    int // that left
 	inRuns     int
 	msgs       uint64
+	reads      []roce.Packet // of the peer
+	readSeq    uint64
 }
 
 // packet is what leaves of one.
@@ -36,12 +38,15 @@ func packets(b *wr.Batch) (all []packet) {
 	for i := range b.Len() {
 		o := b.At(i)
 		for k := range int(o.Run) {
-			one := packet{header: make([]byte, len(o.Header())), pad: o.Pad, inline: o.Inline, token: o.Token}
+			one := packet{header: make([]byte, len(o.Header())), pad: o.Pad, inline: o.Inline, token: o.TokenOf(k)}
 			o.PutHeader(one.header, k)
 			if o.Run == 1 {
 				one.at = append(one.at, b.Spans(o)...)
 			} else {
 				one.at = append(one.at, b.Part(o, k, 1))
+			}
+			for i := range one.at {
+				one.at[i].Region = nil // each has its own
 			}
 			all = append(all, one)
 		}
@@ -49,7 +54,7 @@ func packets(b *wr.Batch) (all []packet) {
 	return all
 }
 
-func newTwins(t *testing.T, seed uint64) *twins {
+func newSendTwins(t *testing.T, seed uint64) *sendTwins {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	mtu := []int{256, 512, 1024, 4096}[rng.IntN(4)]
 	send := SendConfig{
@@ -62,12 +67,15 @@ func newTwins(t *testing.T, seed uint64) *twins {
 	if rng.IntN(2) == 0 {
 		send.WindowBytes = 1 + rng.IntN(200*mtu)
 	}
-	w := &twins{t: t, rng: rng}
+	w := &sendTwins{t: t, rng: rng}
 	for i, e := range []**end{&w.plain, &w.run} {
-		cfg := Config{LocalQPN: 0x11, RemoteQPN: 0x22, MTU: mtu, SendQueue: 16, MaxSendSGE: 4, Send: send}
+		cfg := Config{
+			LocalQPN: 0x11, RemoteQPN: 0x22, MTU: mtu, SendQueue: 16, MaxSendSGE: 4, Send: send, Access: qpRight, MaxDestRead: 4,
+			ExpectPSN: 0xFFFFF0,
+		}
 		*e = newEnd(t, fmt.Sprint(i), cfg)
 	}
-	w.run.region = w.plain.region // so that spans can be compared
+	w.readSeq = 0xFFFFF0
 	limit, size := 1+rng.IntN(200), 8400+rng.IntN(1<<18)
 	w.plain.batch, w.run.batch = wr.NewBatch(limit, size), wr.NewBatch(limit, size)
 	w.run.batch.Runs = true
@@ -75,13 +83,13 @@ func newTwins(t *testing.T, seed uint64) *twins {
 }
 
 // both does something to both.
-func (w *twins) both(f func(e *end)) {
+func (w *sendTwins) both(f func(e *end)) {
 	f(w.plain)
 	f(w.run)
 }
 
 // post posts a message of a random kind in up to four pieces.
-func (w *twins) post() {
+func (w *sendTwins) post() {
 	ops := []wr.Op{wr.OpWrite, wr.OpSend, wr.OpWriteImm, wr.OpSendInv, wr.OpRead, wr.OpFetchAdd}
 	r := wr.Request{Op: ops[w.rng.IntN(len(ops))], RemoteAddr: testVA, RKey: 7, Flags: wr.Flags(w.rng.IntN(8)) & (wr.Signaled | wr.Solicited)}
 	w.msgs++
@@ -96,11 +104,40 @@ func (w *twins) post() {
 			break
 		}
 	}
-	w.both(func(e *end) { _ = e.rc.Post(e.now, &r) })
+	w.both(func(e *end) {
+		one := r
+		one.Spans = append([]mr.Span{}, r.Spans...)
+		for i := range one.Spans {
+			one.Spans[i].Region = e.region
+		}
+		_ = e.rc.Post(e.now, &one)
+	})
+}
+
+// read lets a READ of the peer arrive, or one of those before again, or its rest.
+func (w *sendTwins) read() {
+	p := roce.Packet{Opcode: roce.OpReadRequest, Mig: true, PKey: 0xFFFF, DestQP: 0x11, PSN: wr.Wire(w.readSeq), AckReq: true}
+	p.RETH = roce.RETH{VA: testVA, Len: w.rng.Uint32N(1 << (3 + w.rng.IntN(16)))}
+	mtu := uint64(w.plain.cfg.MTU)
+	if again := w.rng.IntN(len(w.reads) + 2); again < len(w.reads) {
+		p = w.reads[again]
+		skip := w.rng.Uint64N(uint64(wr.Packets(uint64(p.RETH.Len), mtu)))
+		p.PSN = (p.PSN + roce.PSN(skip)) & roce.PSNMask
+		p.RETH.VA, p.RETH.Len = p.RETH.VA+skip*mtu, p.RETH.Len-uint32(skip*mtu)
+	} else if w.plain.rc.resp.nactive < 3 {
+		w.readSeq += uint64(wr.Packets(uint64(p.RETH.Len), mtu))
+		w.reads = append(w.reads[max(0, len(w.reads)-1):], p)
+	} else {
+		return
+	}
+	w.both(func(e *end) {
+		p.RETH.RKey = e.region.RKey()
+		e.rc.Accept(e.now, &p)
+	})
 }
 
 // drain compares what leaves.
-func (w *twins) drain() {
+func (w *sendTwins) drain() {
 	allow, bounded := uint64(w.rng.IntN(1<<18)), w.rng.IntN(3) > 0
 	var more [2]bool
 	for i, e := range []*end{w.plain, w.run} {
@@ -115,12 +152,16 @@ func (w *twins) drain() {
 	require.Equal(w.t, more[0], more[1])
 	require.Equal(w.t, w.plain.batch.Short(), w.run.batch.Short())
 	require.Equal(w.t, w.plain.rc.InFlight(), w.run.rc.InFlight())
+	if len(got) > 0 && w.rng.IntN(100) == 0 { // a payload cannot be read
+		token := got[w.rng.IntN(len(got))].token
+		w.both(func(e *end) { e.rc.Fetched(e.now, token, wr.Revoked, false) })
+	}
 	w.packets += len(got)
 	w.inRuns += len(got) - w.run.batch.Len()
 }
 
 // answer lets an answer arrive that may be for any packet that left.
-func (w *twins) answer() {
+func (w *sendTwins) answer() {
 	r := &w.plain.rc.req
 	if r.una == r.hi {
 		return
@@ -135,7 +176,7 @@ func (w *twins) answer() {
 }
 
 // later fires the timer if it is time.
-func (w *twins) later() {
+func (w *sendTwins) later() {
 	step := w.plain.rc.Deadline()
 	if w.rng.IntN(3) > 0 || step.IsZero() {
 		step = w.plain.now.Add(1000)
@@ -148,7 +189,7 @@ func (w *twins) later() {
 func TestRunsAreThePackets(t *testing.T) {
 	packets, inRuns := 0, 0
 	for seed := range uint64(300) {
-		w := newTwins(t, seed)
+		w := newSendTwins(t, seed)
 		for range 200 {
 			switch w.rng.IntN(6) {
 			case 0:
@@ -157,6 +198,7 @@ func TestRunsAreThePackets(t *testing.T) {
 				w.answer()
 			case 3:
 				w.later()
+				w.read()
 			default:
 				w.drain()
 			}

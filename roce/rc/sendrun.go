@@ -60,3 +60,24 @@ func (w *window) spare(packets, cost, each uint64) uint64 {
 	}
 	return min(w.packets-packets, (w.maxBytes-cost)/each)
 }
+
+// emitReadRun is emitRead for the next packets inside an answer, as far as there are
+// some.
+func (s *responder) emitReadRun(b *wr.Batch, r *resource) bool {
+	mtu := s.c.common.mtu
+	if !b.Runs || r.op != roce.OpReadRequest || r.next == r.begin || r.next+3 > r.npsn || mtu%4 != 0 {
+		return false
+	}
+	n := min(r.npsn-1-r.next, b.RunRoom(roce.BTHLen+int(mtu)+roce.ICRCLen, 0))
+	if n < 2 {
+		return false
+	}
+	seq := r.first + r.next
+	o := b.AddRun(s.packet(b, roce.OpReadRespMiddle, seq, roce.SynACK, r.msn), int(mtu), int(n))
+	s.c.common.stats.Responses += n - 1
+	s.spans = append(s.spans[:0], r.span)
+	b.Gather(o, s.spans, r.next*mtu, n*mtu)
+	o.Token, o.Step = tokenReadReply|seq&tokenSeq, 1
+	s.answered(r, seq+n)
+	return true
+}
