@@ -71,8 +71,20 @@ func (r *receiver) progress() bool {
 // Patience lets a waiter look again, try times so far, rather than park. It yields
 // first, to goroutines of this process and to other processes: two that spin on
 // one processor would wait for each other's whole time slices.
+//
+// Until a timer that is about to fire has fired, it looks on whatever the number of
+// tries, and fires it: between a packet that was lost and the next sign of life of
+// its connection there is nothing but that timer, and a sleeping process would be
+// told of it a millisecond late.
 func (d *Driver) Patience(try int) bool {
 	if d.nic.look(try) {
+		if try%switchEach == switchEach-1 {
+			d.expires()
+		}
+		return true
+	}
+	if d.expires() {
+		d.nic.giveWay(try)
 		return true
 	}
 	for left := d.mine.Load(); left != 0; left &= left - 1 {
@@ -84,17 +96,48 @@ func (d *Driver) Patience(try int) bool {
 	return false
 }
 
+// soon is how far ahead the end of a timer is waited for awake.
+const soon = 500 * time.Microsecond
+
+// expires reports whether one of the receivers' timers is about to fire or has fired,
+// in which case it does what there is to do. In the mode that saves time nobody waits
+// for that.
+func (d *Driver) expires() bool {
+	n := d.nic
+	if n.cfg.Progress == LowCPU || n.closing.Load() {
+		return false
+	}
+	var next mono.Time
+	for left := d.mine.Load(); left != 0; left &= left - 1 {
+		next = mono.Earliest(next, n.rx[bits.TrailingZeros64(left)].timers.next())
+	}
+	if next.IsZero() {
+		return false
+	}
+	now := n.clock()
+	if !now.Before(next) && n.svcMu.TryLock() {
+		n.fire(now)
+		n.svcMu.Unlock()
+	}
+	return next.Sub(now) < soon
+}
+
 func (n *NIC) look(try int) bool {
 	if try >= tries[n.cfg.Progress] {
 		return false
 	}
+	n.giveWay(try)
+	return true
+}
+
+// giveWay lets others have the processor for a moment, at some of the tries.
+func (n *NIC) giveWay(try int) {
 	if try%switchEach == 0 {
 		runtime.Gosched()
 	}
 	if try%yieldEach == 0 {
 		n.yield()
 	}
-	return true
 }
 
 // switchEach is how many tries pass between two switches to other goroutines, and

@@ -52,6 +52,11 @@ func (n *NIC) serve() {
 func (n *NIC) service(now mono.Time) bool {
 	n.svcMu.Lock()
 	defer n.svcMu.Unlock()
+	return n.fire(now)
+}
+
+// fire is service with svcMu held.
+func (n *NIC) fire(now mono.Time) bool {
 	qs := n.due[:0]
 	n.over = n.late.take(n.over[:0])
 	for _, op := range n.over {

@@ -2,6 +2,7 @@ package nic
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/gohixl/hixl/internal/mono"
 )
@@ -14,6 +15,8 @@ import (
 type timers struct {
 	mu   sync.Mutex
 	heap []*Queue // guarded by mu, as armed and pos of its members
+
+	first atomic.Int64 // mono.Time of the earliest, 0: none; set under mu
 }
 
 // arm sees to it that q is looked at no later than at, which may be 0 for never,
@@ -34,17 +37,20 @@ func (t *timers) arm(q *Queue, at mono.Time) (earlier bool) {
 		t.heap = append(t.heap, q)
 	}
 	t.up(q.pos)
+	t.note()
 	return t.heap[0] == q
 }
 
 // next returns the earliest time, 0 when there is none.
-func (t *timers) next() mono.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.heap) == 0 {
-		return 0
+func (t *timers) next() mono.Time { return mono.Time(t.first.Load()) }
+
+// note keeps the earliest time where next finds it. mu is held.
+func (t *timers) note() {
+	first := int64(0)
+	if len(t.heap) > 0 {
+		first = t.heap[0].armed.Load()
 	}
-	return mono.Time(t.heap[0].armed.Load())
+	t.first.Store(first)
 }
 
 // due removes the queue pairs whose time has come and appends them to out.
@@ -55,6 +61,7 @@ func (t *timers) due(now mono.Time, out []*Queue) []*Queue {
 		out = append(out, t.heap[0])
 		t.removeAt(0)
 	}
+	t.note()
 	return out
 }
 
@@ -64,6 +71,7 @@ func (t *timers) drop(q *Queue) {
 	defer t.mu.Unlock()
 	if q.armed.Load() != 0 {
 		t.removeAt(q.pos)
+		t.note()
 	}
 }
 

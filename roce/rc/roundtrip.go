@@ -10,10 +10,11 @@ import (
 // lost it only guards, and the lower one is above the time for which a loaded host
 // may leave a peer without a processor. Once packets are lost, so are resends and
 // NAKs, each of which only the timer finds out. Then it is shorter: a probe that
-// comes too early is one packet more (§3.12).
+// comes too early is one packet more (§3.12). It follows the round trip from the
+// lower bound on.
 const (
 	calmTimeout      = 12 * time.Millisecond
-	lossyTimeout     = time.Millisecond
+	lossyTimeout     = 200 * time.Microsecond
 	firstTimeout     = 20 * time.Millisecond // before anything was measured
 	rttFactor        = 4
 	maxBackoff       = 6 // doublings

@@ -1,0 +1,64 @@
+package nic_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gohixl/hixl/internal/nic/nictest"
+	"github.com/gohixl/hixl/mr"
+	"github.com/gohixl/hixl/qp"
+	"github.com/gohixl/hixl/roce/wr"
+	"github.com/gohixl/hixl/transport/sim"
+)
+
+// overLink writes size bytes over a link in virtual time and returns how long that
+// took and how many packets were sent for each that was needed.
+func overLink(t *testing.T, seed uint64, size int, l sim.Link) (took time.Duration, sent float64) {
+	t.Helper()
+	f := nictest.New(t, nictest.Config{Hosts: 2, Net: sim.Config{Seed: seed, Trains: 16, Link: l}})
+	a, b := f.Pair(0, 1, nictest.PairConfig{})
+	local, remote := a.Region(size), b.Region(size)
+	start := f.Now()
+	a.Post(qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(0, uint32(size))}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+	success(t, f, a, a.Send)
+	s := a.NIC.Stats().RC
+	return f.Now().Sub(start), float64(s.Requests) / float64(s.Requests-s.Retransmitted)
+}
+
+// A link of 10 Gbit/s with a round trip of 100 µs holds 30 packets of 4 KiB. A window is
+// twice that, and with one packet in a hundred lost a loss costs about a window.
+func TestLossCostsThePipe(t *testing.T) {
+	const size, pipe, loss = 8 << 20, 30, 0.01
+	link := sim.Link{Delay: 50 * time.Microsecond, Rate: 10e9, QueueBytes: 4 << 20}
+	none, once := overLink(t, 1, size, link)
+	require.InDelta(t, 1, once, 0.001)
+	link.Loss = loss
+	for seed := range uint64(3) {
+		took, sent := overLink(t, seed, size, link)
+		t.Logf("%.2f of the speed without loss, %.2f sent for each packet", none.Seconds()/took.Seconds(), sent)
+		require.Less(t, sent, 1+loss*2*pipe*1.25)
+		require.Greater(t, none.Seconds()/took.Seconds(), 0.7/(1+loss*2*pipe))
+	}
+}
+
+// Who waits for completions fires a timer itself, and does not sleep a moment before.
+func TestWaiterFiresTimers(t *testing.T) {
+	f := nictest.New(t, nictest.Config{Hosts: 2, Net: sim.Config{Seed: 1, Link: sim.Link{Loss: 1}}})
+	a, b := f.Pair(0, 1, nictest.PairConfig{})
+	local, remote := a.Region(8), b.Region(8)
+	a.Post(qp.SendWR{Op: wr.OpWrite, SGE: []mr.SGE{local.SGE(0, 8)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+	d := a.NIC.NewDriver()
+	d.Add(a.Queue)
+	const many = 1 << 20
+	require.False(t, d.Patience(many), "the timer is far")
+	next := a.NIC.Next()
+	f.Net.Advance(next.Add(-100 * time.Microsecond))
+	require.True(t, d.Patience(many))
+	require.Zero(t, a.NIC.Stats().RC.EarlyTimeouts)
+	f.Net.Advance(next)
+	require.True(t, d.Patience(many))
+	require.EqualValues(t, 1, a.NIC.Stats().RC.EarlyTimeouts)
+	require.Greater(t, a.NIC.Next(), next)
+}
