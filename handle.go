@@ -41,7 +41,8 @@ type Handle struct {
 
 // reset makes a handle ready for a transfer.
 func (h *Handle) reset(p *Peer, t *Transfer) {
-	*h = Handle{p: p, op: t.Op, onDone: t.Done, user: t.UserData}
+	*h = Handle{}
+	h.p, h.op, h.onDone, h.user = p, t.Op, t.Done, t.UserData
 }
 
 // Peer returns the peer of the transfer.

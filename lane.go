@@ -34,7 +34,7 @@ type lane struct {
 	// numbered from 1, and end in that order.
 	changed atomic.Bool                // the connection has news
 	good    atomic.Uint64              // newest that succeeded
-	last    atomic.Uint64              // newest that ended
+	last    atomic.Uint64              // newest that ended, once one has failed
 	fault   atomic.Pointer[Completion] // of the first that failed
 	signs   atomic.Uint64              // messages received
 
@@ -63,15 +63,14 @@ type posted struct {
 func (l *lane) Complete(c *Completion) bool {
 	if c.Status == cq.StatusSuccess {
 		l.good.Store(c.WRID)
-		l.last.Store(c.WRID)
 		l.p.hear()
 		return true
 	}
+	l.last.Store(c.WRID) // before fault, with which it is read
 	if l.fault.Load() == nil {
 		first := *c
 		l.fault.Store(&first)
 	}
-	l.last.Store(c.WRID)
 	l.p.hear()
 	l.p.c.attend(l.p)
 	return true

@@ -403,7 +403,7 @@ func (p *Peer) rearm() {
 func (p *Peer) signs() (n uint64) {
 	for _, l := range p.cur.lanes {
 		if l != nil {
-			n += l.last.Load() + l.signs.Load()
+			n += max(l.good.Load(), l.last.Load()) + l.signs.Load()
 		}
 	}
 	return n

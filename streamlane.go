@@ -43,9 +43,9 @@ func (p *Peer) reserved(l *lane) bool {
 }
 
 // pinned returns the lane on which ordered work goes. p.mu is held.
-func (p *Peer) pinned(x *piece) *lane {
-	if x.h != nil && x.h.lane > 1 && int(x.h.lane) <= len(p.cur.lanes) {
-		if l := p.cur.lanes[x.h.lane-1]; l != nil {
+func (p *Peer) pinned(h *Handle) *lane {
+	if h != nil && h.lane > 1 && int(h.lane) <= len(p.cur.lanes) {
+		if l := p.cur.lanes[h.lane-1]; l != nil {
 			return l
 		}
 	}

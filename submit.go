@@ -94,6 +94,9 @@ func (p *Peer) beginLocked(h *Handle, t *Transfer, descs []Desc) error {
 	if t.Notify != nil {
 		h.parts++
 	}
+	if len(descs) == 1 && t.Op <= Write && t.Notify == nil && p.direct(now, h, t, &descs[0]) {
+		return nil
+	}
 	for i := range descs {
 		p.cut(now, h, t, flags, &descs[i], i == len(descs)-1)
 	}
@@ -274,16 +277,19 @@ const (
 
 // choose returns the lane for a piece, nil if it must wait. p.mu is held.
 func (p *Peer) choose(now mono.Time, x *piece) *lane {
-	lanes := p.cur.lanes
 	if x.flags&Ordered != 0 || x.kind == pieceMessage || x.kind == pieceProbe {
-		first := p.pinned(x)
+		first := p.pinned(x.h)
 		if !first.room() || x.spends && !p.inc.spend() {
 			return nil
 		}
 		return first
 	}
-	var best *lane
-	for _, l := range lanes {
+	return p.idlest(now)
+}
+
+// idlest returns the lane with the least to do that has room, if any. p.mu is held.
+func (p *Peer) idlest(now mono.Time) (best *lane) {
+	for _, l := range p.cur.lanes {
 		if l != nil && l.room() && !p.reserved(l) && (best == nil || l.bytes < best.bytes) {
 			best = l
 		}
