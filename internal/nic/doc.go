@@ -30,7 +30,9 @@
 // Drain, under the lock: headers and inline data go into a staging buffer. Then,
 // outside it, payload is fetched behind its header, the packet sealed for the
 // IPv4 identification it will carry, and consecutive packets of one size to one
-// peer become a train. A packet whose payload comes from memory that finishes
+// peer become a train. Packets inside a long message that differ only in their PSN
+// come from the engine as one entry, a run, and are made in one go, each header from
+// the one of the run. A packet whose payload comes from memory that finishes
 // later is held, with all that follow it in its queue pair, until it is complete:
 // nothing overtakes.
 //
