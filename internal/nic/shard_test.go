@@ -14,6 +14,8 @@ import (
 	"github.com/gohixl/hixl/qp"
 	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport"
+	"github.com/gohixl/hixl/transport/faults"
+	"github.com/gohixl/hixl/transport/tap"
 	"github.com/gohixl/hixl/transport/udp"
 )
 
@@ -52,6 +54,27 @@ func TestShards(t *testing.T) {
 			require.Equal(t, s.RxPackets, sum)
 			require.Zero(t, s.RC.OutOfSequence)
 			require.Zero(t, s.Dropped())
+		}
+	})
+	t.Run("wrapped", func(t *testing.T) {
+		var captures [2]bytes.Buffer
+		conns := make([]transport.Conn, 2)
+		for i, addr := range []string{"127.88.11.9", "127.88.11.10"} {
+			lossy, err := faults.Wrap(openSharded(t, addr), faults.Config{Loss: 0.01, Seed: uint64(i + 1)})
+			require.NoError(t, err)
+			conns[i] = tap.Wrap(lossy, &captures[i], tap.Config{})
+		}
+		f := nictest.Over(t, conns[0], conns[1])
+		manyPairs(t, f)
+		for i, n := range f.NICs {
+			s := n.Stats()
+			require.Len(t, s.Shards, shards)
+			for k, sh := range s.Shards {
+				require.Positive(t, sh.RxPackets, "shard %d", k)
+			}
+			require.Positive(t, s.RC.Retransmitted)
+			require.NoError(t, n.Close())
+			require.Greater(t, captures[i].Len(), int(s.RxBytes))
 		}
 	})
 	t.Run("unsteered", func(t *testing.T) {

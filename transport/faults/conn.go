@@ -26,7 +26,7 @@ type Conn struct {
 	spare  [][]byte // storage of copies
 }
 
-var _ transport.Conn = (*Conn)(nil)
+var _ transport.Sharded = (*Conn)(nil)
 
 // held is a copy of a packet that others may pass.
 type held struct {
@@ -61,6 +61,15 @@ func (c *Conn) Caps() transport.Caps {
 		caps.Trains = transport.Trains{}
 	}
 	return caps
+}
+
+// Shards returns the parts of the inner Conn, since nothing befalls what is received,
+// or one for all of it.
+func (c *Conn) Shards() []transport.Reader {
+	if s, ok := c.Conn.(transport.Sharded); ok {
+		return s.Shards()
+	}
+	return []transport.Reader{c.Conn}
 }
 
 // Counts returns the faults made so far.

@@ -28,6 +28,7 @@ type Config struct {
 // Tap is a Conn that shows what passes.
 type Tap struct {
 	transport.Conn // the tapped one
+	parts          []transport.Reader
 	clock          func() time.Time
 	snaplen        int
 	local          netip.Addr // set once, as all above
@@ -40,7 +41,7 @@ type Tap struct {
 	buf []byte // blocks to be written
 }
 
-var _ transport.Conn = (*Tap)(nil)
+var _ transport.Sharded = (*Tap)(nil)
 
 // Wrap puts a tap around c, writing to w until Close. It owns c, which must be
 // used through it from now on; w stays the caller's to close, after Close. The
@@ -52,6 +53,13 @@ func Wrap(c transport.Conn, w io.Writer, cfg Config) *Tap {
 	}
 	if t.snaplen <= 0 || t.snaplen > MaxSnaplen {
 		t.snaplen = MaxSnaplen
+	}
+	t.parts = []transport.Reader{t}
+	if s, ok := c.(transport.Sharded); ok {
+		t.parts = nil
+		for _, r := range s.Shards() {
+			t.parts = append(t.parts, &part{Reader: r, tap: t})
+		}
 	}
 	t.buf = appendHeader(t.buf, "hixl "+t.local.String(), t.snaplen)
 	t.flush()
@@ -67,10 +75,28 @@ func (t *Tap) Err() error {
 
 // ReadBatch reads from the tapped Conn, which tells the TOS of every packet.
 func (t *Tap) ReadBatch(b []transport.Rx, wait bool) (int, error) {
+	return t.read(t.Conn, b, wait)
+}
+
+// Shards returns the parts of the tapped Conn, or one for all of it.
+func (t *Tap) Shards() []transport.Reader { return t.parts }
+
+// part is a shard of the tapped Conn.
+type part struct {
+	transport.Reader
+	tap *Tap
+}
+
+// ReadBatch reads from the shard.
+func (p *part) ReadBatch(b []transport.Rx, wait bool) (int, error) {
+	return p.tap.read(p.Reader, b, wait)
+}
+
+func (t *Tap) read(from transport.Reader, b []transport.Rx, wait bool) (int, error) {
 	if len(b) > 0 {
 		b[0].SkipTOS = false
 	}
-	n, err := t.Conn.ReadBatch(b, wait)
+	n, err := from.ReadBatch(b, wait)
 	if n > 0 {
 		t.mu.Lock()
 		defer t.mu.Unlock()
