@@ -116,6 +116,9 @@ type Config struct {
 	Transport string
 	// NoTrains has both NICs send every packet on its own.
 	NoTrains bool
+	// Shards is how many sockets of each NIC receive, see udp.Config; 0 is the default.
+	// Not on other carriers.
+	Shards int
 	// LowLatency has whoever waits, on both sides, look longer before it parks: the
 	// NICs' Progress is hixl.LowLatency instead of hixl.Balanced.
 	LowLatency bool

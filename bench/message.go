@@ -60,6 +60,8 @@ type hello struct {
 	Faults Faults `json:"faults"`
 	// NoTrains: the peer's NIC sends every packet on its own, too.
 	NoTrains bool `json:"no_trains"`
+	// Shards is how many sockets of the peer's NIC receive, 0 is the default.
+	Shards int `json:"shards"`
 	// LowLatency: the peer's NIC looks longer before it parks, too.
 	LowLatency bool `json:"low_latency,omitempty"`
 	// Cores are those on which the peer's process is to stay; unset: anywhere.

@@ -26,6 +26,7 @@ type nicOptions struct {
 	faults     Faults
 	seed       uint64 // of the faults
 	noTrains   bool
+	shards     int // of sockets
 	lowLatency bool
 }
 
@@ -35,6 +36,7 @@ func (o *nicOptions) open(addr netip.Addr) (*hixl.NIC, error) {
 		cfg.Progress = hixl.LowLatency
 	}
 	if o.carrier == nil {
+		cfg.UDP.Shards = o.shards
 		return hixl.OpenNIC(cfg)
 	}
 	conn, err := o.carrier(addr)

@@ -112,7 +112,7 @@ func (p *peer) hello(_ context.Context, req *request, resp *response) error {
 	if !addr.IsValid() {
 		addr = p.addr
 	}
-	ep, err := openEndpoint(addr, h.Memory, h.Region, nicOptions{carrier: p.carrier, faults: h.Faults, seed: mix(h.Seed + 2), noTrains: h.NoTrains, lowLatency: h.LowLatency})
+	ep, err := openEndpoint(addr, h.Memory, h.Region, nicOptions{carrier: p.carrier, faults: h.Faults, seed: mix(h.Seed + 2), noTrains: h.NoTrains, shards: h.Shards, lowLatency: h.LowLatency})
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,8 @@ type ReportConfig struct {
 	// Transport carries the packets; NoTrains: each on its own.
 	Transport string `json:"transport"`
 	NoTrains  bool   `json:"no_trains,omitempty"`
+	// Shards is how many sockets of each NIC receive, 0 is the default.
+	Shards int `json:"shards,omitempty"`
 	// LowLatency: the NICs' Progress was hixl.LowLatency on both sides.
 	LowLatency bool `json:"low_latency,omitempty"`
 	// Memory and PeerMemory say what the two sides' regions are, where it is not host
@@ -76,7 +78,7 @@ func reportConfig(c Config) ReportConfig {
 	return ReportConfig{
 		Ops: c.Ops, Sizes: c.Sizes, QPs: c.QPs, Depths: c.Depths, MTUs: c.MTUs,
 		Duration: c.Duration.String(), Rounds: c.Rounds, Baselines: c.Baselines,
-		Region: c.Region, Seed: c.Seed, Faults: c.Faults, LatencyIs: latencyIs, Transport: cmp.Or(c.Transport, "udp"), NoTrains: c.NoTrains,
+		Region: c.Region, Seed: c.Seed, Faults: c.Faults, LatencyIs: latencyIs, Transport: cmp.Or(c.Transport, "udp"), NoTrains: c.NoTrains, Shards: c.Shards,
 		Pinned: c.placed.lists(), LowLatency: c.LowLatency,
 	}
 }

@@ -111,14 +111,14 @@ func (s *session) open(ctx context.Context, cfg Config) error {
 	if !local.IsValid() {
 		local = s.local
 	}
-	ep, err := openEndpoint(local, cfg.Memory, cfg.Region, nicOptions{carrier: cfg.Carrier, faults: cfg.Faults, seed: mix(cfg.Seed + 1), noTrains: cfg.NoTrains, lowLatency: cfg.LowLatency})
+	ep, err := openEndpoint(local, cfg.Memory, cfg.Region, nicOptions{carrier: cfg.Carrier, faults: cfg.Faults, seed: mix(cfg.Seed + 1), noTrains: cfg.NoTrains, shards: cfg.Shards, lowLatency: cfg.LowLatency})
 	if err != nil {
 		return err
 	}
 	s.ep = ep
 	resp, err := s.call(ctx, &request{Do: doHello, Hello: &hello{
 		Version: protocolVersion, From: ep.nic.Address(), Local: cfg.PeerLocal, Memory: cfg.PeerMemory, Region: cfg.Region, Seed: cfg.Seed, Faults: cfg.Faults,
-		NoTrains: cfg.NoTrains, LowLatency: cfg.LowLatency, Cores: cfg.placed.peer(),
+		NoTrains: cfg.NoTrains, Shards: cfg.Shards, LowLatency: cfg.LowLatency, Cores: cfg.placed.peer(),
 	}})
 	if err != nil {
 		return err

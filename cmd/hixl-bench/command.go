@@ -103,6 +103,7 @@ func (o *options) flags(c *cobra.Command) {
 	f.StringVar(&o.local, "local", "", "RoCE address to use; two, separated by a comma, name the peer's as well, which else is the next one (default 127.0.0.1,127.0.0.2; with --peer and --serve the one that reaches the other end)")
 	o.carrier.flags(f)
 	o.carrier.netFlags(f)
+	f.IntVar(&o.cfg.Shards, "shards", 0, "sockets of each NIC that receive: 1, 2 or 4; 0 is the default")
 	f.BoolVar(&o.cfg.NoTrains, "no-trains", false, "send every packet on its own, on both sides")
 	f.BoolVar(&o.cfg.LowLatency, "low-latency", false, "whoever waits looks for some 100 us before it parks, on both sides: Config.Progress is LowLatency")
 	f.BoolVar(&o.cfg.InProcess, "in-process", false, "run the peer in this process")
@@ -235,7 +236,7 @@ func (o *options) print(out io.Writer, rep *bench.Report) error {
 // which is not for --serve to choose.
 var requesterFlags = []string{
 	"op", "size", "qps", "depth", "mtu", "region", "duration", "rounds", "baseline", "json", "csv", "seed",
-	"loss", "reorder", "duplicate", "corrupt", "in-process", "pin", "peer", "netns", "link-mtu", "no-trains", "low-latency", "memory", "cpuprofile",
+	"loss", "reorder", "duplicate", "corrupt", "in-process", "pin", "peer", "netns", "link-mtu", "no-trains", "shards", "low-latency", "memory", "cpuprofile",
 }
 
 // serveRemote is --serve.

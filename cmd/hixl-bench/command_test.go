@@ -83,7 +83,7 @@ func TestServeRefusesTheRequestersFlags(t *testing.T) {
 	values := map[string]string{
 		"op": "read", "size": "64", "qps": "2", "depth": "2", "mtu": "1024", "region": "1MiB", "duration": "1s", "rounds": "2",
 		"baseline": "none", "json": "true", "csv": "true", "seed": "7", "loss": "0.1", "reorder": "0.1", "duplicate": "0.1",
-		"corrupt": "0.1", "in-process": "true", "pin": "true", "peer": "h", "memory": "host", "netns": "true", "link-mtu": "9000", "no-trains": "true", "low-latency": "true", "cpuprofile": "cpu.out",
+		"corrupt": "0.1", "in-process": "true", "pin": "true", "peer": "h", "memory": "host", "netns": "true", "link-mtu": "9000", "no-trains": "true", "shards": "2", "low-latency": "true", "cpuprofile": "cpu.out",
 	}
 	for f, v := range values {
 		_, err := execute(t, "--serve", "--"+f+"="+v)
