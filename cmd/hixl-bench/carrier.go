@@ -28,7 +28,7 @@ const defaultLinkMTU = 1500
 func (k *carrier) flags(f *pflag.FlagSet) {
 	f.StringVar(&k.transport, "transport", "udp", "what carries the packets: udp, or xdp for AF_XDP, which needs root and an Ethernet link")
 	f.StringVar(&k.mode, "xdp-mode", "auto", "where the XDP program runs: native, generic, or auto for native where the driver has it")
-	f.DurationVar(&k.spin, "xdp-spin", 0, "how long a wait for packets of --transport xdp looks at the rings before it sleeps, 0 to 1ms; both sides")
+	f.DurationVar(&k.spin, "xdp-spin", xdp.DefaultSpin, "how long a wait for packets of --transport xdp may look at the rings before it sleeps, while packets come thick, 0 for never to 1ms; both sides")
 }
 
 func (k *carrier) netFlags(f *pflag.FlagSet) {
@@ -44,17 +44,19 @@ func (k *carrier) opener() (bench.Opener, error) {
 	}
 	switch {
 	case k.spin < 0 || k.spin > xdp.MaxSpin:
-		return nil, &bench.FlagError{Flag: "xdp-spin", Given: k.spin.String(), Allowed: "0 to 1ms", Do: "try 50us, or leave it out"}
-	case k.spin > 0 && k.transport != "xdp":
+		return nil, &bench.FlagError{Flag: "xdp-spin", Given: k.spin.String(), Allowed: "0 to 1ms", Do: "leave it out for 50us"}
+	case k.spin != xdp.DefaultSpin && k.transport != "xdp":
 		return nil, &bench.FlagError{Flag: "xdp-spin", Given: k.spin.String(), Allowed: "only with --transport xdp", Do: "add that, or leave it out"}
 	}
 	switch k.transport {
 	case "udp":
 		return nil, nil
 	case "xdp":
-		return func(addr netip.Addr) (transport.Conn, error) {
-			return xdp.Open(addr, xdp.Config{Mode: mode, Spin: k.spin})
-		}, nil
+		cfg := xdp.Config{Mode: mode, Spin: k.spin}
+		if k.spin == 0 {
+			cfg.Spin = xdp.SpinOff
+		}
+		return func(addr netip.Addr) (transport.Conn, error) { return xdp.Open(addr, cfg) }, nil
 	}
 	return nil, &bench.FlagError{Flag: "transport", Given: fmt.Sprintf("%q", k.transport), Allowed: "udp or xdp", Do: "leave it out for udp"}
 }

@@ -1,7 +1,7 @@
 package xdp_test
 
 import (
-	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,51 +11,101 @@ import (
 	"github.com/gohixl/hixl/transport/xdp/veth"
 )
 
-// BenchmarkPackets sends packets of 1 KiB of payload one way over a link of their
-// own, never more than a window ahead of the reader, which sleeps whenever there is
-// nothing to read, or looks for a while first.
+// way is a carrier between two ends, over a link of its own.
+type way struct {
+	ends [2]transport.Conn
+	look time.Duration // of the reader, before it has the carrier wait
+}
+
+// sockets makes a way by sockets that send each packet on its own.
+func sockets(b *testing.B, look time.Duration) *way {
+	p := lab(b, veth.Config{})
+	w := &way{look: look}
+	for i := range w.ends {
+		w.ends[i] = udpAt(b, p, i, veth.Addrs4[i], udp.Config{Trains: udp.TrainsOff})
+	}
+	return w
+}
+
+func frames(b *testing.B, cfg xdp.Config) *way {
+	p := lab(b, veth.Config{})
+	w := &way{}
+	for i := range w.ends {
+		w.ends[i] = openAt(b, p, i, veth.Addrs4[i], cfg)
+	}
+	return w
+}
+
+const benchLook = 50 * time.Microsecond
+
+// BenchmarkPackets sends packets of 1 KiB of payload one way, never more than a window
+// ahead of the reader.
 func BenchmarkPackets(b *testing.B) {
-	const spin = 50 * time.Microsecond
 	for _, tt := range []struct {
 		name string
-		cfg  *xdp.Config   // nil for sockets
-		spin time.Duration // of who reads from sockets
+		make func(*testing.B) *way
 	}{
-		{"udp", nil, 0},
-		{"udp spinning", nil, spin},
-		{"native", &xdp.Config{Mode: xdp.ModeNative}, 0},
-		{"native spinning", &xdp.Config{Mode: xdp.ModeNative, Spin: spin}, 0},
-		{"native busy polling", &xdp.Config{Mode: xdp.ModeNative, BusyPoll: spin}, 0},
-		{"generic", &xdp.Config{Mode: xdp.ModeGeneric}, 0},
-		{"generic spinning", &xdp.Config{Mode: xdp.ModeGeneric, Spin: spin}, 0},
+		{"sockets", func(b *testing.B) *way { return sockets(b, 0) }},
+		{"sockets whose reader looks", func(b *testing.B) *way { return sockets(b, benchLook) }},
+		{"native", func(b *testing.B) *way { return frames(b, xdp.Config{Mode: xdp.ModeNative}) }},
+		{"native that never looks", func(b *testing.B) *way { return frames(b, xdp.Config{Mode: xdp.ModeNative, Spin: xdp.SpinOff}) }},
+		{"native busy polling", func(b *testing.B) *way {
+			return frames(b, xdp.Config{Mode: xdp.ModeNative, Spin: xdp.SpinOff, BusyPoll: benchLook})
+		}},
+		{"generic", func(b *testing.B) *way { return frames(b, xdp.Config{Mode: xdp.ModeGeneric}) }},
+		{"generic that never looks", func(b *testing.B) *way {
+			return frames(b, xdp.Config{Mode: xdp.ModeGeneric, Spin: xdp.SpinOff})
+		}},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
-			p := lab(b, veth.Config{})
-			var ends [2]transport.Conn
-			for i := range ends {
-				if tt.cfg == nil {
-					ends[i] = udpAt(b, p, i, veth.Addrs4[i], udp.Config{Trains: udp.TrainsOff})
-				} else {
-					ends[i] = openAt(b, p, i, veth.Addrs4[i], *tt.cfg)
-				}
-			}
-			oneWay(b, ends[0], ends[1], tt.spin)
+			w := tt.make(b)
+			b.SetBytes(1024)
+			b.ResetTimer()
+			w.send(b, b.N)
 		})
 	}
 }
 
-// readWith reads a batch, looking for up to spin before it sleeps.
-func readWith(c transport.Conn, slots []transport.Rx, spin time.Duration) (int, error) {
-	for start := time.Now(); spin > 0 && time.Since(start) < spin; {
-		if n, err := c.ReadBatch(slots, false); n > 0 || err != nil {
+// BenchmarkAgainstSockets compares rounds of packets by rings with rounds by sockets
+// without trains, in turn. An operation is a round of each; the ratios are medians.
+func BenchmarkAgainstSockets(b *testing.B) {
+	const round = 200000
+	for _, mode := range []xdp.Mode{xdp.ModeNative, xdp.ModeGeneric} {
+		b.Run(mode.String(), func(b *testing.B) {
+			ways := []*way{frames(b, xdp.Config{Mode: mode}), sockets(b, 0), sockets(b, benchLook)}
+			took := make([][]time.Duration, len(ways))
+			for b.Loop() {
+				for i, w := range ways {
+					took[i] = append(took[i], w.send(b, round))
+				}
+			}
+			ns := func(i int) float64 {
+				slices.Sort(took[i])
+				return float64(took[i][len(took[i])/2].Nanoseconds()) / round
+			}
+			b.ReportMetric(0, "ns/op") // says nothing
+			b.ReportMetric(ns(0), "ns/packet")
+			b.ReportMetric(ns(1)/ns(0), "x-sockets")
+			b.ReportMetric(ns(2)/ns(0), "x-looking-sockets")
+		})
+	}
+}
+
+// read takes a batch.
+func (w *way) read(slots []transport.Rx) (int, error) {
+	to := w.ends[1]
+	for start := time.Now(); w.look > 0 && time.Since(start) < w.look; {
+		if n, err := to.ReadBatch(slots, false); n > 0 || err != nil {
 			return n, err
 		}
 	}
-	return c.ReadBatch(slots, true)
+	return to.ReadBatch(slots, true)
 }
 
-func oneWay(b *testing.B, from, to transport.Conn, spin time.Duration) {
-	const size, each, window = 1056, 64, 1024
+// send sends packets and returns how long it took until all were read.
+func (w *way) send(b *testing.B, packets int) time.Duration {
+	const size, each, window, patience = 1056, 64, 1024, 30 * time.Second
+	from, to := w.ends[0], w.ends[1]
 	batch := make([]transport.Tx, each)
 	for i := range batch {
 		batch[i] = transport.Tx{Data: make([]byte, size), Dst: to.LocalAddr(), SrcPort: from.SourcePort(0xc000)}
@@ -68,12 +118,14 @@ func oneWay(b *testing.B, from, to transport.Conn, spin time.Duration) {
 	if _, err := to.ReadBatch(slots, true); err != nil {
 		b.Fatal(err)
 	}
-	read := make(chan int, 1024)
-	done := make(chan struct{})
+	lost := time.AfterFunc(patience, func() { _ = to.Close() })
+	defer lost.Stop()
+	read := make(chan int, 2*window)
+	start := time.Now()
 	go func() {
-		defer close(done)
-		for got := 0; got < b.N; {
-			n, err := readWith(to, slots, spin)
+		defer close(read)
+		for got := 0; got < packets; {
+			n, err := w.read(slots)
 			if err != nil {
 				return
 			}
@@ -82,31 +134,26 @@ func oneWay(b *testing.B, from, to transport.Conn, spin time.Duration) {
 		}
 		to.Release(slots)
 	}()
-	b.SetBytes(1024)
-	b.ResetTimer()
-	ahead := 0
-	for sent := 0; sent < b.N; {
-		n := min(each, b.N-sent)
+	got := 0
+	take := func() {
+		n, ok := <-read
+		if !ok {
+			b.Fatalf("packets were lost: %d of %d came, %+v", got, packets, to.Stats())
+		}
+		got += n
+	}
+	for sent := 0; sent < packets; {
+		n := min(each, packets-sent)
 		if _, err := from.WriteBatch(batch[:n]); err != nil {
 			b.Fatal(err)
 		}
-		sent, ahead = sent+n, ahead+n
-		for ahead > window-each {
-			ahead -= <-read
-		}
-		for {
-			select {
-			case n := <-read:
-				ahead -= n
-				continue
-			default:
-			}
-			break
+		sent += n
+		for sent-got > window-each || sent-got > 0 && len(read) > 0 {
+			take()
 		}
 	}
-	<-done
-	b.StopTimer()
-	if s := to.Stats(); s.RxOverflow+from.Stats().TxFull > 0 {
-		b.Error("packets were lost: ", fmt.Sprintf("%+v", s))
+	for got < packets {
+		take()
 	}
+	return time.Since(start)
 }

@@ -21,8 +21,12 @@ const (
 	// 32 cost twice the calls.
 	DefaultTxBudget = 512
 	DefaultHopLimit = 64
+	// DefaultSpin is longer than most gaps within a stream of packets.
+	DefaultSpin = 50 * time.Microsecond
 	// MaxSpin bounds Spin: whoever has waited so long does not lose by sleeping.
 	MaxSpin = time.Millisecond
+	// SpinOff as Spin has each wait sleep at once.
+	SpinOff time.Duration = -1
 	// MaxMTU bounds the packets of a link with a larger MTU: RoCEv2 has none
 	// that are longer than 4.3 KB.
 	MaxMTU = 9216
@@ -109,10 +113,11 @@ type Config struct {
 	// Kernels without the option send 32.
 	TxBudget int
 	// Spin is how long a wait for packets looks at the rings before it sleeps, at
-	// most MaxSpin; 0 is not at all. On virtual links whoever sleeps is woken on the
-	// sender's processor, at the sender's cost: a receiver that looks lets it send
-	// more. It takes processor time, up to that long after each packet, and what comes
-	// by the kernel's way waits as long: see the package's documentation.
+	// most MaxSpin; 0 is DefaultSpin, and SpinOff not at all. On virtual links whoever
+	// sleeps is woken on the sender's processor, at the sender's cost: a receiver that
+	// looks lets it send more. Only while the last waits took a quarter of it or less,
+	// on average, does one look: a NIC on which packets come rarely sleeps at once.
+	// What comes by the kernel's way waits as long: see the package's documentation.
 	Spin time.Duration
 	// BusyPoll has reads poll the driver for up to that long, at most a second;
 	// 0 is off. It pays with hardware whose interrupts cost more; on virtual links
@@ -160,10 +165,13 @@ func (c Config) fill() (Config, error) {
 		return c, &transport.ConfigError{Field: "xdp.Config.ZeroCopy", Value: c.ZeroCopy, Allowed: "ZeroCopyAuto, ZeroCopyOff, ZeroCopyOnly"}
 	case c.ZeroCopy == ZeroCopyOnly && c.Mode == ModeGeneric:
 		return c, &transport.ConfigError{Field: "xdp.Config.ZeroCopy", Value: "ZeroCopyOnly", Allowed: "anything else with ModeGeneric"}
-	case c.Spin < 0 || c.Spin > MaxSpin:
-		return c, &transport.ConfigError{Field: "xdp.Config.Spin", Value: c.Spin, Allowed: "0 to 1ms"}
+	case c.Spin != SpinOff && (c.Spin < 0 || c.Spin > MaxSpin):
+		return c, &transport.ConfigError{Field: "xdp.Config.Spin", Value: c.Spin, Allowed: "0 to 1ms, or SpinOff"}
 	case c.BusyPoll < 0 || c.BusyPoll > time.Second:
 		return c, &transport.ConfigError{Field: "xdp.Config.BusyPoll", Value: c.BusyPoll, Allowed: "0 to 1s"}
+	}
+	if c.Spin == 0 {
+		c.Spin = DefaultSpin
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -59,7 +59,7 @@ func Open(addr netip.Addr, cfg Config) (*Conn, error) {
 		c.teardown()
 		return nil, err
 	}
-	c.all = &part{c: c, queues: c.queues, kernel: true}
+	c.all = newPart(c, c.queues, true)
 	c.watch.start(c)
 	return c, nil
 }
@@ -250,7 +250,7 @@ func (c *Conn) Stats() (s transport.Stats) {
 func (c *Conn) Info() Info {
 	c.life.RLock()
 	defer c.life.RUnlock()
-	i := Info{Interface: c.link.name, Mode: c.mode, Queues: len(c.queues), ChunkSize: c.mem.chunk}
+	i := Info{Interface: c.link.name, Mode: c.mode, Queues: len(c.queues), Spin: c.cfg.Spin, ChunkSize: c.mem.chunk}
 	for _, q := range c.queues {
 		i.ZeroCopy, i.MultiBuf = q.rings.zeroCopy, q.rings.frag
 		q.txMu.Lock()

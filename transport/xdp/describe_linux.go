@@ -24,8 +24,9 @@ const (
 	featureFragments = 1 << 5
 )
 
-// Describe says what a link offers AF_XDP, and what is missing: the privileges of
-// this process, the driver's part, the MTU. It changes nothing.
+// Describe says what a link offers AF_XDP, what a Conn with the zero Config would be
+// like on it, and what is missing: the privileges of this process, the driver's part,
+// the MTU. It changes nothing.
 func Describe(name string) string {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE, unix.NETLINK_GENERIC)
 	if err != nil {
@@ -43,7 +44,7 @@ func Describe(name string) string {
 	case a.EncapType != "ether":
 		return "no: it is not an Ethernet link"
 	}
-	said := []string{modeOf(h, a)}
+	said := []string{modeOf(h, a), fmt.Sprintf("readers look for packets for up to %v before they sleep", DefaultSpin)}
 	if a.MTU > MaxMTU {
 		said = append(said, fmt.Sprintf("packets up to %d of its MTU's %d bytes", MaxMTU, a.MTU))
 	}

@@ -1,13 +1,16 @@
 package xdp
 
+import "time"
+
 // Info is what a Conn got from the system, and what went by the rings' side.
 type Info struct {
 	Interface string
-	Mode      Mode // ModeNative or ModeGeneric
-	ZeroCopy  bool // the driver uses the rings' memory itself
-	MultiBuf  bool // frames longer than a chunk can be received and sent
-	Queues    int  // served, from 0 on
-	ChunkSize int  // of the rings' memory, bytes
+	Mode      Mode          // ModeNative or ModeGeneric
+	ZeroCopy  bool          // the driver uses the rings' memory itself
+	MultiBuf  bool          // frames longer than a chunk can be received and sent
+	Queues    int           // served, from 0 on
+	Spin      time.Duration // Config.Spin, as filled in; SpinOff is never
+	ChunkSize int           // of the rings' memory, bytes
 	// KernelRx and KernelTx count packets that took the kernel's way instead of
 	// the rings: see the package's documentation.
 	KernelRx, KernelTx uint64

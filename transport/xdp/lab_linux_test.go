@@ -77,14 +77,16 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// A reader that looks before it sleeps hears all that one hears that sleeps at once:
-// packets on the rings and on the kernel's socket, and the end of the Conn.
-func TestConformanceSpinning(t *testing.T) {
-	p := lab(t, veth.Config{})
-	transporttest.Run(t, func(t *testing.T) (transport.Conn, transport.Conn) {
-		cfg := xdp.Config{Spin: 50 * time.Microsecond}
-		return openAt(t, p, 0, veth.Addrs4[0], cfg), openAt(t, p, 1, veth.Addrs4[1], cfg)
-	})
+// A reader that looks before it sleeps, for long or never, hears all that others
+// hear: packets on the rings and on the kernel's socket, and the end of the Conn.
+func TestConformanceSpin(t *testing.T) {
+	for _, spin := range []time.Duration{xdp.MaxSpin, xdp.SpinOff} {
+		p := lab(t, veth.Config{})
+		transporttest.Run(t, func(t *testing.T) (transport.Conn, transport.Conn) {
+			cfg := xdp.Config{Spin: spin}
+			return openAt(t, p, 0, veth.Addrs4[0], cfg), openAt(t, p, 1, veth.Addrs4[1], cfg)
+		})
+	}
 }
 
 // Sockets at one end and rings at the other understand each other, both ways.

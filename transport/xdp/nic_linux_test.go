@@ -237,6 +237,28 @@ func transportsBothQueues(t *testing.T, a, b *xdp.Conn) {
 	}
 }
 
+// All frames are those of a VLAN, both ways, without a link of the kernel's for it.
+func TestNICOnTaggedFrames(t *testing.T) {
+	const vlan = 77
+	for _, mode := range []xdp.Mode{xdp.ModeNative, xdp.ModeGeneric} {
+		t.Run(mode.String(), func(t *testing.T) {
+			p := lab(t, veth.Config{})
+			a, b := openAt(t, p, 0, veth.Addrs4[0], xdp.Config{Mode: mode}), openAt(t, p, 1, veth.Addrs4[1], xdp.Config{Mode: mode})
+			a.Tag(vlan)
+			b.Tag(vlan)
+			x, y := joined(t, a, b)
+			allSizes(t, x, y)
+			for _, c := range []*xdp.Conn{a, b} {
+				tags, id := c.LastTag()
+				require.Equal(t, 1, tags)
+				require.EqualValues(t, vlan, id)
+				require.Zero(t, c.Info().KernelRx)
+			}
+			settled(t, a)
+		})
+	}
+}
+
 // A VLAN on the link has the addresses: the frames carry its tag.
 func TestNICOnVLAN(t *testing.T) {
 	if p, err := veth.New(veth.Config{VLAN: 77}); errors.Is(err, unix.EOPNOTSUPP) {

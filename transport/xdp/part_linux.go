@@ -13,6 +13,13 @@ type part struct {
 	kernel bool
 	turn   atomic.Uint32 // of the queue that is read first
 	wait   waiters
+	gaps   gaps
+}
+
+func newPart(c *Conn, queues []*queue, kernel bool) *part {
+	p := &part{c: c, queues: queues, kernel: kernel}
+	p.gaps.start(c.cfg.Spin)
+	return p
 }
 
 // Shards returns a part for each queue where their number is a power of two, and
@@ -25,7 +32,7 @@ func (c *Conn) Shards() []transport.Reader {
 	}
 	parts := make([]transport.Reader, n)
 	for i := range parts {
-		parts[i] = &part{c: c, queues: c.queues[i : i+1], kernel: i == 0}
+		parts[i] = newPart(c, c.queues[i:i+1], i == 0)
 	}
 	return parts
 }

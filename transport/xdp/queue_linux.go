@@ -18,6 +18,7 @@ type queue struct {
 	p     parser // guarded by rxMu, as all below
 	spare []uint64
 	out   []bool // chunks that are lent, by number
+	depth depth
 
 	txMu    sync.Mutex
 	free    []uint32  // slots; guarded by txMu, as all below
@@ -44,7 +45,7 @@ func newQueue(c *Conn, id int, r *rings, m *memory) *queue {
 	q := &queue{
 		c: c, id: id, rings: r, mem: m, base: id * m.perQueue(),
 		p:     parser{local: c.addr, verify: c.cfg.VerifyChecksum, trains: c.mode == ModeGeneric},
-		spare: make([]uint64, 0, m.rx), out: make([]bool, m.rx),
+		spare: make([]uint64, 0, m.rx), out: make([]bool, m.rx), depth: newDepth(m.rx),
 		free: make([]uint32, m.tx), left: make([]uint8, m.tx), loaned: make([]bool, m.tx),
 		held: make(map[*path]int),
 	}

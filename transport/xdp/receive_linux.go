@@ -15,9 +15,9 @@ func (q *queue) read(b []transport.Rx) int {
 	q.rxMu.Lock()
 	defer q.rxMu.Unlock()
 	rx := q.rings.rx
-	ready := rx.ready()
-	if int(ready) < len(b) {
-		ready = rx.more()
+	ready := rx.more()
+	if ready > 0 {
+		q.depth.waited(int(ready))
 	}
 	n, bad := 0, uint64(0)
 	var bytes, packets, trains uint64
@@ -43,6 +43,7 @@ func (q *queue) read(b []transport.Rx) int {
 	}
 	if taken > 0 {
 		rx.take(taken)
+		q.depth.took(int(taken))
 	}
 	q.refill()
 	if n > 0 {
@@ -130,13 +131,15 @@ func (q *queue) piece(d unix.XDPDesc) ([]byte, int) {
 	return q.mem.buf[from:to:to], chunk
 }
 
-// refill gives chunks back to the kernel, as many as its ring takes.
+// refill gives chunks back to the kernel, as many as it shall have.
 func (q *queue) refill() {
-	if len(q.spare) == 0 {
+	want := min(q.depth.lacks(), len(q.spare))
+	if want <= 0 {
 		return
 	}
 	fill := q.rings.fill
-	n := min(int(fill.room(uint32(len(q.spare)))), len(q.spare))
+	n := min(int(fill.room(uint32(want))), want)
+	q.depth.gave(n)
 	from := len(q.spare) - n
 	for _, a := range q.spare[from:] {
 		fill.addAddr(a)

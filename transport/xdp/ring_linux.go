@@ -75,16 +75,7 @@ func (r *ring) pending() uint32 {
 
 // The consumer's side.
 
-// ready returns how many entries can be taken.
-func (r *ring) ready() uint32 {
-	if n := r.prod - r.cons; n > 0 {
-		return n
-	}
-	r.prod = atomic.LoadUint32(r.producer)
-	return r.prod - r.cons
-}
-
-// more looks again, though not all was taken.
+// more returns how many entries can be taken.
 func (r *ring) more() uint32 {
 	r.prod = atomic.LoadUint32(r.producer)
 	return r.prod - r.cons

@@ -1,6 +1,7 @@
 package xdp
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -63,40 +64,61 @@ func (p *part) WaitRead() error {
 	if err := p.c.closedError(); err != nil {
 		return err
 	}
-	if p.spin(p.c.cfg.Spin) {
+	if p.pending() {
+		p.gaps.add(0)
+		return nil
+	}
+	start := time.Now()
+	if p.gaps.short() && p.spin(start) {
+		p.gaps.add(time.Since(start))
 		return nil
 	}
 	w := p.wait.get(p)
 	err := p.c.kernel.conn.Control(w.poll)
 	p.wait.put(w)
+	p.gaps.add(time.Since(start))
 	if closed := p.c.closedError(); closed != nil {
 		return closed
 	}
 	return err
 }
 
-// looks is how often the rings are looked at between two looks at the clock.
-const looks = 32
+// A spin looks at the rings so often between two looks at the clock, and at the clock
+// so often between two times at which it lets others run.
+const (
+	looks = 32
+	turns = 16
+)
 
-// spin looks at the rings for that long, and reports whether there is something to
-// read or the Conn has ended. Packets on the kernel's socket, and the bell, are for
-// the wait that follows.
-func (p *part) spin(long time.Duration) bool {
-	if long == 0 {
-		return false
+// pending reports whether the rings have something to read.
+func (p *part) pending() bool {
+	for _, q := range p.queues {
+		if q.rings.rx.pending() > 0 {
+			return true
+		}
 	}
-	for end := time.Now().Add(long); ; {
+	return false
+}
+
+// spin looks at the rings for a while, and reports whether there is something to
+// read or the Conn has ended. Packets on the kernel's socket, and the bell, are for
+// the wait that follows. It lets others run first: what was just received may have
+// given them something to do.
+func (p *part) spin(start time.Time) bool {
+	for turn := 0; ; turn++ {
+		if turn%turns == 0 {
+			runtime.Gosched()
+			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		}
 		for range looks {
-			for _, q := range p.queues {
-				if q.rings.rx.pending() > 0 {
-					return true
-				}
+			if p.pending() {
+				return true
 			}
 		}
 		if p.c.closedError() != nil {
 			return true
 		}
-		if time.Now().After(end) {
+		if time.Since(start) > p.gaps.most {
 			return false
 		}
 	}

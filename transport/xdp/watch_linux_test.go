@@ -250,12 +250,12 @@ func TestDescribe(t *testing.T) {
 	require.NoError(t, p.Do(0, func() error {
 		require.Contains(t, xdp.Describe("lo"), "loopback")
 		require.Contains(t, xdp.Describe("nowhere"), "not found")
-		require.Equal(t, "native, the kernel copies", xdp.Describe(veth.Links[0]))
+		require.Equal(t, "native, the kernel copies; readers look for packets for up to 50µs before they sleep", xdp.Describe(veth.Links[0]))
 		return nil
 	}))
 	openAt(t, p, 0, veth.Addrs4[0], xdp.Config{})
 	require.NoError(t, p.Do(0, func() error {
-		require.Regexp(t, "^native, the kernel copies; taken: program [0-9]+ is on it$", xdp.Describe(veth.Links[0]))
+		require.Regexp(t, "^native, the kernel copies; readers look [^;]*; taken: program [0-9]+ is on it$", xdp.Describe(veth.Links[0]))
 		if err := drop([]int{unix.CAP_NET_RAW}); err != nil {
 			return err
 		}
