@@ -27,6 +27,10 @@ type Config struct {
 	// it; when OpenNIC fails, it is the caller's to close, which may be the second
 	// time.
 	Transport transport.Conn
+	// OpenTransport opens what carries the packets of Address, such as AF_XDP sockets;
+	// nil opens UDP sockets. The NIC closes it, also when OpenNIC fails. Not with
+	// Transport, nor with UDP.
+	OpenTransport func(netip.Addr) (transport.Conn, error)
 	// WrapTransport may put something around the transport: a tap, faults.
 	WrapTransport func(transport.Conn) transport.Conn
 	// MTU limits the path MTU: 256, 512, 1024, 2048 or 4096 bytes of payload. 0 is
@@ -64,18 +68,12 @@ type Config struct {
 
 // open opens the transport, unless there is one, and wraps it.
 func (c *Config) open() (transport.Conn, error) {
+	if err := c.checkTransport(); err != nil {
+		return nil, err
+	}
 	conn := c.Transport
-	switch {
-	case conn != nil && c.Address.IsValid():
-		return nil, &nic.ConfigError{Field: "Address", Value: c.Address, Allowed: "nothing, when Transport is given"}
-	case conn != nil && c.UDP != (udp.Config{}):
-		return nil, &nic.ConfigError{Field: "UDP", Value: fmt.Sprintf("%+v", c.UDP), Allowed: "nothing, when Transport is given"}
-	case conn == nil:
-		addr := c.Address
-		if !addr.IsValid() {
-			addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-		}
-		opened, err := udp.Open(addr, c.UDP)
+	if conn == nil {
+		opened, err := c.opened()
 		if err != nil {
 			return nil, err
 		}
@@ -85,6 +83,32 @@ func (c *Config) open() (transport.Conn, error) {
 		conn = c.WrapTransport(conn)
 	}
 	return conn, nil
+}
+
+// checkTransport refuses settings of a transport that would not be looked at.
+func (c *Config) checkTransport() error {
+	given := c.Transport != nil
+	switch {
+	case given && c.Address.IsValid():
+		return &nic.ConfigError{Field: "Address", Value: c.Address, Allowed: "nothing, when Transport is given"}
+	case given && c.OpenTransport != nil:
+		return &nic.ConfigError{Field: "OpenTransport", Value: "a function", Allowed: "nothing, when Transport is given"}
+	case (given || c.OpenTransport != nil) && c.UDP != (udp.Config{}):
+		return &nic.ConfigError{Field: "UDP", Value: fmt.Sprintf("%+v", c.UDP), Allowed: "nothing, when Transport or OpenTransport is given"}
+	}
+	return nil
+}
+
+// opened opens a transport on Address.
+func (c *Config) opened() (transport.Conn, error) {
+	addr := c.Address
+	if !addr.IsValid() {
+		addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	if c.OpenTransport != nil {
+		return c.OpenTransport(addr)
+	}
+	return udp.Open(addr, c.UDP)
 }
 
 // regions is how many regions the NIC must be able to hold, its connection

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -150,6 +151,12 @@ func TestOpenErrors(t *testing.T) {
 		require.NoError(t, err)
 		return c
 	}
+	var opened transport.Conn
+	opener := func(addr netip.Addr) (transport.Conn, error) {
+		require.Equal(t, "127.0.0.1", addr.String())
+		opened = host()
+		return opened, nil
+	}
 	for _, cfg := range []hixl.Config{
 		{Address: netip.MustParseAddr("127.88.21.2"), MaxQPs: -1},
 		{Address: netip.MustParseAddr("127.88.21.2"), MaxQPs: 1 << 20},
@@ -157,11 +164,19 @@ func TestOpenErrors(t *testing.T) {
 		{Address: netip.MustParseAddr("127.88.21.2"), Events: -1},
 		{Address: netip.MustParseAddr("127.88.21.2"), Transport: host()},
 		{UDP: udp.Config{SourcePorts: 2}, Transport: host()},
+		{UDP: udp.Config{SourcePorts: 2}, OpenTransport: opener},
+		{Transport: host(), OpenTransport: opener},
+		{OpenTransport: opener, MaxQPs: -1},
 	} {
 		_, err := hixl.OpenNIC(cfg)
 		require.ErrorIs(t, err, hixl.ErrConfig)
 		require.ErrorContains(t, err, "allowed")
 	}
+	_, err = opened.WriteBatch(make([]transport.Tx, 1))
+	require.ErrorIs(t, err, net.ErrClosed, "what a refused NIC opened is closed")
+	failed := errors.New("no such link")
+	_, err = hixl.OpenNIC(hixl.Config{OpenTransport: func(netip.Addr) (transport.Conn, error) { return nil, failed }})
+	require.ErrorIs(t, err, failed)
 	_, err = hixl.OpenNIC(hixl.Config{MTU: 1500})
 	require.ErrorContains(t, err, "256, 512, 1024, 2048 or 4096")
 	again, err := hixl.OpenNIC(at("127.88.21.2"))

@@ -31,22 +31,12 @@ type nicOptions struct {
 }
 
 func (o *nicOptions) open(addr netip.Addr) (*hixl.NIC, error) {
-	cfg := hixl.Config{Address: addr, MaxQPs: maxOpenQPs, NoTrains: o.noTrains, WrapTransport: o.faults.wrapper(o.seed)}
+	cfg := hixl.Config{Address: addr, MaxQPs: maxOpenQPs, NoTrains: o.noTrains, OpenTransport: o.carrier, WrapTransport: o.faults.wrapper(o.seed)}
 	if o.lowLatency {
 		cfg.Progress = hixl.LowLatency
 	}
 	if o.carrier == nil {
 		cfg.UDP.Shards = o.shards
-		return hixl.OpenNIC(cfg)
 	}
-	conn, err := o.carrier(addr)
-	if err != nil {
-		return nil, err
-	}
-	cfg.Address, cfg.Transport = netip.Addr{}, conn
-	nic, err := hixl.OpenNIC(cfg)
-	if err != nil {
-		_ = conn.Close() // it may be the second time
-	}
-	return nic, err
+	return hixl.OpenNIC(cfg)
 }

@@ -96,23 +96,11 @@ func (c *Common) OpenNIC(fallback netip.Addr, mtu int) (*hixl.NIC, error) {
 	if !addr.IsValid() {
 		addr = fallback
 	}
-	cfg := hixl.Config{Address: addr, MTU: mtu, NoTrains: c.NoTrains}
-	if c.Carrier == nil {
-		if c.NoTrains {
-			cfg.UDP.Trains = udp.TrainsOff
-		}
-		return hixl.OpenNIC(cfg)
+	cfg := hixl.Config{Address: addr, OpenTransport: c.Carrier, MTU: mtu, NoTrains: c.NoTrains}
+	if c.Carrier == nil && c.NoTrains {
+		cfg.UDP.Trains = udp.TrainsOff
 	}
-	conn, err := c.Carrier(addr)
-	if err != nil {
-		return nil, err
-	}
-	cfg.Address, cfg.Transport = netip.Addr{}, conn
-	nic, err := hixl.OpenNIC(cfg)
-	if err != nil {
-		_ = conn.Close() // it may be the second time
-	}
-	return nic, err
+	return hixl.OpenNIC(cfg)
 }
 
 // Progress counts the peer's packets that brought something new, for a watch: not

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gohixl/hixl"
+	"github.com/gohixl/hixl/transport"
 	"github.com/gohixl/hixl/transport/xdp"
 )
 
@@ -71,20 +72,11 @@ func (k Carrier) flags() []string {
 // openNIC opens our NIC on an address of the lab.
 func (k Carrier) openNIC(addr string, noTrains bool) (*hixl.NIC, error) {
 	cfg := hixl.Config{Address: netip.MustParseAddr(addr), NoTrains: noTrains}
-	if k == Sockets {
-		return hixl.OpenNIC(cfg)
+	if k != Sockets {
+		mode, _ := xdp.ParseMode(string(k)) // their names are the same
+		cfg.OpenTransport = func(addr netip.Addr) (transport.Conn, error) { return xdp.Open(addr, xdp.Config{Mode: mode}) }
 	}
-	mode, _ := xdp.ParseMode(string(k)) // their names are the same
-	conn, err := xdp.Open(cfg.Address, xdp.Config{Mode: mode})
-	if err != nil {
-		return nil, err
-	}
-	cfg.Address, cfg.Transport = netip.Addr{}, conn
-	nic, err := hixl.OpenNIC(cfg)
-	if err != nil {
-		_ = conn.Close() // it may be the second time
-	}
-	return nic, err
+	return hixl.OpenNIC(cfg)
 }
 
 // step is a cell in a role on a carrier.

@@ -3,7 +3,8 @@
 // this package, and leaves everything else to the kernel. It is for who needs the
 // IP header, to check all 32 bits of the ICRC over IPv4, or a higher rate of
 // single packets than UDP sockets have. Users import it and pass the [Conn] in
-// hixl.Config.Transport; the root package does not know it.
+// hixl.Config.Transport, or how to open it in OpenTransport; the root package does not
+// know it.
 //
 // # What it takes and what it leaves
 //
