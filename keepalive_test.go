@@ -94,18 +94,12 @@ func TestForget(t *testing.T) {
 	require.Equal(t, back.ID(), again.ID())
 }
 
-// Two thousand peers of one context are connected at once, rest in little memory,
-// and idle ones make room.
-func TestManyPeers(t *testing.T) {
-	peers := 2000
-	if raceOn {
-		peers = 200
-	}
-	cfg := hixl.PeerConfig{Seed: 1, Connect: hixl.ConnectOptions{MaxReads: 4}}
-	w := newWorld(t, 1, sim.Config{Seed: 1, Link: sim.Link{Delay: 100 * time.Microsecond, Jitter: time.Millisecond, Loss: 0.01}}, cfg)
-	hub := w.all[0]
+// crowd makes a hub, context 0, and so many peers of it, not connected yet, that share
+// some NICs, on ports of their own.
+func crowd(t *testing.T, peers int, cfg hixl.PeerConfig) (w *world, all []*hixl.Peer) {
+	w = newWorld(t, 1, sim.Config{Seed: 1, Link: sim.Link{Delay: 100 * time.Microsecond, Jitter: time.Millisecond, Loss: 0.01}}, cfg)
 	nics := make([]*hixl.Context, 8)
-	for i := range nics { // the peers share some NICs, on ports of their own
+	for i := range nics {
 		conn, err := w.net.Host(simAddr(1 + i))
 		require.NoError(t, err)
 		nics[i], err = hixl.Open(hixl.Config{Transport: conn, Clock: w.net.Now, Stepped: true, Peers: cfg})
@@ -113,16 +107,30 @@ func TestManyPeers(t *testing.T) {
 		w.all = append(w.all, nics[i])
 	}
 	w.mem, w.ears = append(w.mem, make([]*hixl.Region, 8)...), append(w.ears, make([]*hixl.PeerListener, 8)...)
-	var all []*hixl.Peer
-	var done []*hixl.Handle
 	for i := range peers {
-		c := nics[i%len(nics)]
-		l, err := c.Listen(t.Context(), fmt.Sprintf(":%d", 2000+i))
+		l, err := nics[i%len(nics)].Listen(t.Context(), fmt.Sprintf(":%d", 2000+i))
 		require.NoError(t, err)
-		p, err := hub.Peer(l.Addr())
+		p, err := w.all[0].Peer(l.Addr())
 		require.NoError(t, err)
 		all = append(all, p)
 	}
+	return w, all
+}
+
+// many is how many peers a context has in tests of many.
+func many() int {
+	if raceOn {
+		return 200
+	}
+	return 2000
+}
+
+// Two thousand peers of one context are connected at once, and rest in little memory.
+func TestManyPeers(t *testing.T) {
+	peers := many()
+	w, all := crowd(t, peers, hixl.PeerConfig{Seed: 1, Connect: hixl.ConnectOptions{MaxReads: 4}})
+	hub := w.all[0]
+	var done []*hixl.Handle
 	for _, p := range all {
 		for range 20 { // so that all queue pairs are made
 			h, err := p.WriteAsync(hixl.Desc{})
@@ -157,6 +165,38 @@ func heap() uint64 {
 	}
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// Two thousand peers, of whom a few hundred may stay: those that are used do, and
+// whoever was disconnected is back when it is used.
+func TestEvictionOfMany(t *testing.T) {
+	peers := many()
+	cfg := hixl.PeerConfig{Seed: 1, HighWater: peers / 4, LowWater: peers / 8, IdleAfter: time.Second, QPs: 1}
+	w, all := crowd(t, peers, cfg)
+	hub, first := w.all[0], all[0]
+	use := func(some []*hixl.Peer) {
+		var done []*hixl.Handle
+		for _, p := range some {
+			h, err := p.WriteAsync(hixl.Desc{})
+			require.NoError(t, err)
+			done = append(done, h)
+		}
+		for _, h := range done {
+			w.wait(h, nil)
+		}
+	}
+	use(all)
+	for range 10 {
+		w.pass(300 * time.Millisecond)
+		use(all[:10])
+	}
+	require.EqualValues(t, peers-peers/8, hub.Stats().Evictions)
+	require.Equal(t, peers/8, hub.Stats().Connected)
+	require.Equal(t, peers, hub.Stats().Peers, "nobody is forgotten")
+	require.EqualValues(t, 1, first.Generation(), "it was used all the time")
+	use(all)
+	require.EqualValues(t, 1, first.Generation())
+	require.Equal(t, hixl.PeerUp, all[peers-1].State())
 }
 
 // Above the waterline idle peers are disconnected, and come back when they are

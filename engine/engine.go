@@ -18,9 +18,10 @@ const DefaultTimeout = time.Second
 // autoHeartbeat is how often a link is looked after with the option AutoConnect.
 const autoHeartbeat = 10 * time.Second
 
-// waits is how long calls wait whose context has no deadline, and how long the first
-// transfer waits for its link with the option AutoConnect. Tests have more patience.
-var waits = struct{ call, autoConnect time.Duration }{DefaultTimeout, 3 * time.Second}
+// waits is how long calls wait whose context has no deadline, how long the first
+// transfer waits for its link with the option AutoConnect, and after what time a link
+// that nobody uses is idle. Tests have more patience, or less.
+var waits = struct{ call, autoConnect, idle time.Duration }{DefaultTimeout, 3 * time.Second, hixl.DefaultIdleAfter}
 
 // Config is what [Open] needs.
 type Config struct {
@@ -186,6 +187,7 @@ func (o *Options) peers() hixl.PeerConfig {
 		if r.MaxChannel > 0 {
 			most = float64(r.MaxChannel)
 		}
+		cfg.IdleAfter = waits.idle
 		cfg.HighWater = max(1, int(r.HighWaterline*most))
 		if cfg.LowWater = int(r.LowWaterline * most); cfg.LowWater == 0 {
 			cfg.LowWater = hixl.None

@@ -21,6 +21,14 @@ func GiveUpAfter(t testing.TB, d time.Duration) {
 	waits.call, waits.autoConnect = d, d
 }
 
+// IdleAfter has links of engines that are opened from now on be idle sooner until the
+// test ends.
+func IdleAfter(t testing.TB, d time.Duration) {
+	before := waits
+	t.Cleanup(func() { waits = before })
+	waits.idle = d
+}
+
 // Knows reports whether the engine believes that a remote one has registered the byte
 // at addr.
 func (e *Engine) Knows(remote string, addr uintptr) bool {

@@ -106,6 +106,37 @@ func TestMaxChannel(t *testing.T) {
 	require.NoError(t, a.Connect(soon(t), "127.97.11.4"+port))
 }
 
+// Beyond the high waterline links that nobody uses are put aside, down to the low one.
+// They are links all the same: their next use connects them, and notifications arrive.
+func TestIdleLinksAboveTheWaterline(t *testing.T) {
+	engine.IdleAfter(t, 50*time.Millisecond)
+	a := start(t, "127.97.30.1", map[string]string{
+		engine.OptionGlobalResourceConfig: `{"channel_pool": {"max_channel": 8, "high_waterline": 0.5, "low_waterline": 0.25}}`,
+	})
+	here, _ := register(t, a, 64)
+	servers := make([]*engine.Engine, 6)
+	name := func(i int) string { return fmt.Sprintf("127.97.30.%d%s", 2+i, port) }
+	theirs := make([][]byte, len(servers))
+	for i := range servers {
+		servers[i] = start(t, name(i), nil)
+		theirs[i], _ = register(t, servers[i], 64)
+		require.NoError(t, a.Connect(soon(t), name(i)))
+	}
+	stats := func() hixl.ContextStats { return a.Context().Stats() }
+	require.Eventually(t, func() bool { return stats().Connected <= 4 && stats().Evictions >= 2 }, engine.Patience, time.Millisecond)
+	for i := range servers {
+		require.ErrorIs(t, a.Connect(soon(t), name(i)), engine.ErrAlreadyConnected)
+		here[0] = byte(1 + i)
+		require.NoError(t, a.TransferSync(soon(t), name(i), engine.Write, []engine.TransferOpDesc{piece(here, addr(theirs[i]))}))
+		require.Equal(t, here[0], theirs[i][0])
+		require.NoError(t, a.SendNotify(soon(t), name(i), engine.NotifyDesc{Name: "back"}))
+		require.Eventually(t, func() bool {
+			got, err := servers[i].GetNotifies()
+			return err == nil && len(got) == 1
+		}, engine.Patience, time.Millisecond)
+	}
+}
+
 // Asynchronous connections go through their states.
 func TestConnectAsync(t *testing.T) {
 	a := start(t, "127.97.12.1", map[string]string{engine.OptionGlobalResourceConfig: `{"connect_pool": {"thread_num": "1", "task_queue_capacity": 2}}`})
