@@ -66,7 +66,9 @@ const (
 	// Balanced looks for some tens of µs, so that two processes that answer each other
 	// seldom park: with half as many looks they did, where the system chose their cores.
 	Balanced Progress = iota
-	// LowLatency looks for some 100 µs.
+	// LowLatency looks for some 100 µs. While small packets come one by one, it lets the
+	// transport leave most of their marks of congestion unread (transport.Rx.SkipTOS): what
+	// is so little makes no congestion, and is seen to be marked some time later.
 	LowLatency
 	// LowCPU parks at once.
 	LowCPU

@@ -104,7 +104,7 @@ func (r *receiver) poll(clock func() mono.Time) (int, error) {
 	if r.narrow {
 		slots = slots[:1]
 	}
-	slots[0].SkipTOS = !r.nic.datagrams.Load()
+	slots[0].SkipTOS = r.nic.cfg.Progress == LowLatency && !r.nic.datagrams.Load()
 	got, err := r.reader.ReadBatch(slots, false)
 	r.narrow, r.full = got == 0 && r.lone, got == len(slots)
 	if got == 0 {

@@ -50,6 +50,7 @@ func overSockets(t testing.TB) link {
 		open: func(a netip.Addr) transport.Conn {
 			c, err := udp.Open(a, udp.Config{})
 			require.NoError(t, err)
+			t.Cleanup(func() { _ = c.Close() }) // after a failure it is the first time
 			return c
 		},
 		now:     func() mono.Time { return now },
