@@ -1,6 +1,10 @@
 package staged
 
-import "github.com/gohixl/hixl/device"
+import (
+	"errors"
+
+	"github.com/gohixl/hixl/device"
+)
 
 // op is one operation of a memory's user.
 type op struct {
@@ -133,6 +137,21 @@ type line struct {
 	stream device.Stream
 	busy   int
 	stuck  bool // it could not be ended
+
+	failed device.Stream // the one on which something failed last
+	why    error         // what failed there first
+}
+
+// reason is why a copy failed. A stream on which something failed is ended, of which
+// whoever else was under way on it is told: the failure is their reason too.
+func (n *line) reason(l *landing) error {
+	if n.failed != l.stream {
+		n.failed, n.why = l.stream, l.err
+	}
+	if errors.Is(l.err, device.ErrClosed) {
+		return n.why
+	}
+	return l.err
 }
 
 // depth is how many: one that is copied, and one that the engine finds when it is

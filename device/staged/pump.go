@@ -69,6 +69,7 @@ func (p *Pool) land() bool {
 		}
 	}
 	if l.err != nil {
+		l.err = l.line.reason(&l)
 		p.renew(l)
 	}
 	p.mu.Lock()
