@@ -116,7 +116,9 @@ func (d *Driver) expires() bool {
 	}
 	now := n.clock()
 	if !now.Before(next) && n.svcMu.TryLock() {
-		n.fire(now)
+		if !n.closing.Load() { // Close frees what is used here, under this lock
+			n.fire(now)
+		}
 		n.svcMu.Unlock()
 	}
 	return next.Sub(now) < soon

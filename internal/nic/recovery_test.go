@@ -62,3 +62,28 @@ func TestWaiterFiresTimers(t *testing.T) {
 	require.EqualValues(t, 1, a.NIC.Stats().RC.EarlyTimeouts)
 	require.Greater(t, a.NIC.Next(), next)
 }
+
+// Who waits for a peer that is gone, on a path that lost packets before, is awake for
+// the first few timers and then parks: each is twice as far as the one before.
+func TestWaiterForDeadPeerParks(t *testing.T) {
+	f := nictest.New(t, nictest.Config{Hosts: 2, Net: sim.Config{Seed: 1, Link: sim.Link{Loss: 0.05, Delay: 5 * time.Microsecond}}})
+	a, b := f.Pair(0, 1, nictest.PairConfig{})
+	local, remote := a.Region(1<<20), b.Region(1<<20)
+	write := qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(0, 1<<20)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()}
+	a.Post(write)
+	success(t, f, a, a.Send)
+	require.Positive(t, a.NIC.Stats().RC.Retransmitted)
+	f.Net.SetDefaultLink(sim.Link{Loss: 1})
+	a.Post(write)
+	d := a.NIC.NewDriver()
+	d.Add(a.Queue)
+	const many, step = 1 << 20, 10 * time.Microsecond
+	awake := time.Duration(0)
+	for d.Patience(many) {
+		f.Net.Advance(f.Now().Add(step))
+		awake += step
+		require.Less(t, awake, 5*time.Millisecond)
+	}
+	require.Positive(t, awake)
+	require.Positive(t, a.NIC.Stats().RC.EarlyTimeouts)
+}
