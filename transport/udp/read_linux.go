@@ -29,7 +29,6 @@ type reader struct {
 	want  int // messages to ask for
 	got   int
 	errno unix.Errno
-	try   func(fd uintptr) // one receive
 }
 
 func newReader() *reader {
@@ -41,12 +40,12 @@ func newReader() *reader {
 		h.SetIovlen(1)
 		h.Control = &r.ctl[i][0]
 	}
-	r.try = func(fd uintptr) { r.receive(fd) }
 	return r
 }
 
-func (r *reader) prepare(b []transport.Rx) error {
-	r.want = min(len(b), rxBatch)
+// prepare takes the caller's buffers, for most messages at most.
+func (r *reader) prepare(b []transport.Rx, most int) error {
+	r.want = min(len(b), most)
 	for i := range r.want {
 		buf := b[i].Buf[:cap(b[i].Buf)]
 		if len(buf) == 0 {
@@ -60,12 +59,6 @@ func (r *reader) prepare(b []transport.Rx) error {
 		h.Flags = 0
 	}
 	return nil
-}
-
-// putReader keeps r for the next call.
-func (s *shard) putReader(r *reader) {
-	r.forget()
-	s.readers.put(r)
 }
 
 // forget lets go of the caller's buffers.
@@ -112,28 +105,6 @@ func (s *shard) ReadBatch(b []transport.Rx, wait bool) (int, error) {
 			return 0, err
 		}
 	}
-}
-
-// read receives once. took says that something came, though it may be of no use.
-func (s *shard) read(b []transport.Rx) (n int, took bool, err error) {
-	if s.terse.mu.TryLock() {
-		defer s.terse.mu.Unlock()
-		return s.readFirst(b)
-	}
-	r := s.readers.get()
-	defer s.putReader(r)
-	if err := r.prepare(b); err != nil {
-		return 0, false, err
-	}
-	if err := s.sock.control(r.try); err != nil {
-		return 0, false, err
-	}
-	if r.got == 0 {
-		return 0, false, r.failure()
-	}
-	n, got := s.accept(r, b)
-	s.others.add(&got)
-	return n, true, nil
 }
 
 // failure is why nothing came, nil if there was nothing.

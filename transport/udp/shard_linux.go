@@ -2,7 +2,6 @@ package udp
 
 import (
 	"net/netip"
-	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -12,27 +11,13 @@ import (
 
 // shard is one of the sockets that receive.
 type shard struct {
-	addr  netip.Addr  // set once, as all up to the pool
+	addr  netip.Addr  // set once, as all but terse
 	sock  *descriptor // in no poller, see waiter
 	wait  *waiter
 	terse terse
-
-	// Of who reads while another does.
-	readers pool[reader]
-	others  counters
 }
 
 var _ transport.Reader = (*shard)(nil)
-
-// counters are received by several at once, updated once a batch.
-type counters struct{ packets, bytes, trains, truncated atomic.Uint64 }
-
-func (c *counters) add(n *received) {
-	c.packets.Add(n.packets)
-	c.bytes.Add(n.bytes)
-	c.trains.Add(n.trains)
-	c.truncated.Add(n.truncated)
-}
 
 // openShards binds the sockets that receive. The first does not ask for
 // SO_REUSEPORT when it is bound, so that a second owner of the address fails
@@ -92,7 +77,7 @@ func (c *Conn) openShard(addr netip.Addr, setup func(fd int) error) error {
 		sock.close()
 		return err
 	}
-	s := &shard{addr: c.addr, sock: sock, wait: w, readers: pool[reader]{make: newReader}}
+	s := &shard{addr: c.addr, sock: sock, wait: w}
 	s.terse.init(c.addr.Is6(), c.gro)
 	c.recv = append(c.recv, s)
 	return nil
@@ -146,9 +131,7 @@ func (s *shard) Stats() transport.Stats {
 	n := s.terse.received
 	s.terse.mu.Unlock()
 	return transport.Stats{
-		RxPackets: n.packets + s.others.packets.Load(), RxBytes: n.bytes + s.others.bytes.Load(),
-		RxTrains: n.trains + s.others.trains.Load(), RxTruncated: n.truncated + s.others.truncated.Load(),
-		RxOverflow: uint64(s.drops()),
+		RxPackets: n.packets, RxBytes: n.bytes, RxTrains: n.trains, RxTruncated: n.truncated, RxOverflow: uint64(s.drops()),
 	}
 }
 

@@ -12,12 +12,12 @@ import (
 
 // terse is whether a socket is told to say little of what it receives: neither
 // the traffic class nor how large the packets of a train are, so that trains come cut.
-// A small packet that comes alone then costs a third less to receive. It belongs to
-// whoever has mu; who does not get it receives as if the socket told everything,
-// which is right in both states.
+// A small packet that comes alone then costs a third less to receive. Who
+// receives has mu, since a switch between two calls of others would change what theirs
+// mean; nobody sleeps with it.
 type terse struct {
 	mu     sync.Mutex
-	reader *reader // the arrays of whoever has mu
+	reader *reader // guarded by mu, as all below
 	received
 
 	on    bool
@@ -64,24 +64,26 @@ const (
 	terseBatch = 4
 )
 
-// readFirst receives, by whoever has the lock, in the way that suits. The lock also
-// keeps the socket open.
-func (s *shard) readFirst(b []transport.Rx) (n int, took bool, err error) {
+// read receives once, in the way that suits. took says that something came, though it
+// may be of no use.
+func (s *shard) read(b []transport.Rx) (n int, took bool, err error) {
 	t := &s.terse
+	t.mu.Lock() // which also keeps the socket open
+	defer t.mu.Unlock()
 	if t.on && (!b[0].SkipTOS || t.run >= terseFor) {
 		s.verbose()
 	}
 	r := t.reader
 	defer r.forget()
+	most := rxBatch
 	if t.on {
-		err = r.prepareFew(b)
-	} else {
-		err = r.prepare(b)
+		most = terseBatch
+	}
+	if err := r.prepare(b, most); err != nil {
+		return 0, false, err
 	}
 	fd := s.sock.fd
 	switch {
-	case err != nil:
-		return 0, false, err
 	case fd < 0:
 		return 0, false, net.ErrClosed
 	case t.on:
@@ -159,20 +161,6 @@ func (s *shard) tell(full int) (ok bool) {
 	t := &s.terse
 	t.full = full
 	return s.sock.control(t.apply) == nil && t.errno == nil
-}
-
-// prepareFew is what receiveFew needs of prepare.
-func (r *reader) prepareFew(b []transport.Rx) error {
-	r.want = min(len(b), terseBatch)
-	for i := range r.want {
-		buf := b[i].Buf[:cap(b[i].Buf)]
-		if len(buf) == 0 {
-			return transport.ErrNoBuffer
-		}
-		r.iovs[i].Base = &buf[0]
-		r.iovs[i].SetLen(len(buf))
-	}
-	return nil
 }
 
 // receiveFew asks for packets one by one, with nothing but their senders.
