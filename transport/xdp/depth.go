@@ -4,8 +4,8 @@ package xdp
 // that it has in turn, so that each packet is written where one lay that many
 // packets ago: the fewer they are, the more likely the processor that writes has
 // their memory and its addresses in its caches still. With too few of them packets
-// are lost while the reader is late. So there are at least as many as one connection
-// sends unanswered, twice as many as have been seen waiting, and more for good once
+// are lost while the reader is late. So there are at least as many as a peer sends
+// unanswered, twice as many as have been seen waiting, and more for good once
 // all have been in use.
 type depth struct {
 	all   int // chunks that there are
@@ -18,8 +18,9 @@ type depth struct {
 }
 
 const (
-	// minDepth takes a window of 1024 packets, behind a few of others.
-	minDepth = 1024 + 64
+	// minDepth takes what the connections to one peer may have unanswered together, 2 MiB
+	// in packets of 1 KiB, behind a few of others.
+	minDepth = 2048 + 64
 	// depthRest is after how many chunks fewer are tried.
 	depthRest = 1 << 17
 )

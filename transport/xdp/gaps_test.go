@@ -36,7 +36,7 @@ func TestGaps(t *testing.T) {
 }
 
 func TestDepth(t *testing.T) {
-	const all = 4096
+	const all = 8192
 	d := newDepth(all)
 	// pass has n packets come in bursts of that many, which are read at once.
 	pass := func(n, burst int) {
@@ -49,8 +49,8 @@ func TestDepth(t *testing.T) {
 	}
 	pass(100, 10)
 	require.Equal(t, minDepth, d.now)
-	pass(1, 700)
-	require.Equal(t, 1400, d.now, "twice what was seen")
+	pass(1, 1500)
+	require.Equal(t, 3000, d.now, "twice what was seen")
 	pass(3*depthRest, 10)
 	require.Equal(t, minDepth, d.now, "and fewer when less comes")
 
