@@ -81,38 +81,6 @@ func (p *Peer) note(now mono.Time, l *lane, e *posted) {
 	}
 }
 
-// direct posts a small read or write of one piece, if nothing is before it, and reports
-// whether it has ended or is posted. It does no more than put does in this case, but
-// with less: what a context costs is how long it takes to get here. p.mu is held.
-func (p *Peer) direct(now mono.Time, h *Handle, t *Transfer, d *Desc) bool {
-	if p.cur == nil || p.queue.Len() > 0 || len(d.Inline) > 0 || d.Len == 0 || d.Len > widenBytes {
-		return false
-	}
-	var l *lane
-	if t.Flags&Ordered != 0 {
-		l = p.pinned(h)
-	} else {
-		l = p.idlest(now)
-	}
-	if l == nil || !l.room() {
-		return false
-	}
-	flags := Signaled
-	if t.Flags&FenceBefore != 0 {
-		flags |= Fence
-	}
-	sge := [1]SGE{d.Local.SGE(d.LocalOff, uint32(d.Len))}
-	r := &d.Remote.d
-	wrs := [1]SendWR{{ID: l.seq + 1, Op: wrOps[t.Op], Flags: flags, SGE: sge[:], RemoteAddr: r.Addr + d.RemoteOff, RKey: r.RKey}}
-	if err := l.conn.q.Post(now, wrs[:]); err != nil {
-		p.part(h, fmt.Errorf("%w: %w", ErrPeerDown, err), 0)
-		return true
-	}
-	l.silent = 0
-	p.note(now, l, &posted{h: h, n: d.Len})
-	return true
-}
-
 // wrOps are the work requests of operations.
 var wrOps = [numTransferOps]Op{
 	Read: OpRead, Write: OpWrite, WriteImm: OpWriteImm, CompareSwap: OpCmpSwap, FetchAdd: OpFetchAdd, AtomicStore: OpAtomicWrite, Notify: OpSend,

@@ -94,9 +94,6 @@ func (p *Peer) beginLocked(h *Handle, t *Transfer, descs []Desc) error {
 	if t.Notify != nil {
 		h.parts++
 	}
-	if len(descs) == 1 && t.Op <= Write && t.Notify == nil && p.direct(now, h, t, &descs[0]) {
-		return nil
-	}
 	for i := range descs {
 		p.cut(now, h, t, flags, &descs[i], i == len(descs)-1)
 	}
