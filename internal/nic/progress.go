@@ -117,7 +117,7 @@ func (d *Driver) expires() bool {
 	now := n.clock()
 	if !now.Before(next) && n.svcMu.TryLock() {
 		if !n.closing.Load() { // Close frees what is used here, under this lock
-			n.fire(now)
+			n.fire(now, postPatience)
 		}
 		n.svcMu.Unlock()
 	}

@@ -52,11 +52,13 @@ func (n *NIC) serve() {
 func (n *NIC) service(now mono.Time) bool {
 	n.svcMu.Lock()
 	defer n.svcMu.Unlock()
-	return n.fire(now)
+	return n.fire(now, 0)
 }
 
-// fire is service with svcMu held.
-func (n *NIC) fire(now mono.Time) bool {
+// fire is service with svcMu held, and with the patience of who calls it for what
+// others add meanwhile.
+func (n *NIC) fire(now mono.Time, patience int) bool {
+	n.svc.patience = patience
 	qs := n.due[:0]
 	n.over = n.late.take(n.over[:0])
 	for _, op := range n.over {
