@@ -136,6 +136,7 @@ func addRC(a *rc.Stats, b rc.Stats) {
 	a.Requests += b.Requests
 	a.Responses += b.Responses
 	a.Retransmitted += b.Retransmitted
+	a.Acknowledged += b.Acknowledged
 	a.Timeouts += b.Timeouts
 	a.EarlyTimeouts += b.EarlyTimeouts
 	a.SeqNAKsReceived += b.SeqNAKsReceived

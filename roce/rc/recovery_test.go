@@ -266,3 +266,40 @@ func TestLossModel(t *testing.T) {
 		require.Less(t, extra, c.extra, "%+v", c)
 	}
 }
+
+// What counts as acknowledged is each packet once, when its answer is taken: nothing that
+// is sent again, and no answer that comes again or ahead of its turn.
+func TestAcknowledgedIsProgress(t *testing.T) {
+	a, b := newPair(t)
+	acked := func() uint64 { return a.rc.Stats().Acknowledged }
+	a.post(a.req(1, wr.OpWrite, 0, 3000))
+	a.post(a.req(2, wr.OpRead, 0, 3000))
+	for range 3 {
+		a.advance(timeout14)
+		a.drain()
+		a.lose(len(a.sent))
+	}
+	require.Zero(t, acked())
+	require.NotZero(t, a.rc.Stats().Retransmitted)
+	a.advance(timeout14) // a probe
+	a.drain()
+	a.deliverAll()
+	b.drain()
+	b.deliverAll()
+	require.EqualValues(t, 1, acked())
+	a.drain() // the rest
+	a.deliverAll()
+	b.drain()
+	answer := b.sent
+	b.sent = nil
+	a.receive(answer[len(answer)-1]) // its gap asks for the READ again, and acknowledges the WRITE
+	require.EqualValues(t, 3, acked())
+	for range 2 {
+		for _, p := range answer {
+			a.receive(p)
+		}
+		require.EqualValues(t, 6, acked())
+	}
+	a.exchange()
+	a.wantDone("1:success", "2:success")
+}

@@ -139,6 +139,7 @@ func (r *requester) progress(now mono.Time, from uint64) {
 	if r.una == from {
 		return
 	}
+	r.c.common.stats.Acknowledged += r.una - from
 	r.seqErr, r.nakDone = false, false
 	r.win.acked(r.una-from, r.hi-from)
 	if took, ok := r.rtt.acked(r.una, now); ok {

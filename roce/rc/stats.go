@@ -6,6 +6,10 @@ type Stats struct {
 	// Requests and Responses are packets sent; Retransmitted is the part of
 	// the requests that had been sent before.
 	Requests, Responses, Retransmitted uint64
+	// Acknowledged is the PSNs of our requests that were acknowledged, those of READs
+	// with each response that was taken. It moves only when the connection does,
+	// whatever is sent and comes in vain.
+	Acknowledged uint64
 	// Timeouts are expiries of the retransmission timer, EarlyTimeouts those
 	// of the shorter one that the measured round trip gives.
 	Timeouts, EarlyTimeouts uint64

@@ -124,12 +124,16 @@ func (c *conn) compareCounts(note func(string, ...any)) {
 			k.readsReplayed, k.atomicsReplayed = s.ReadsReplayed, s.AtomicsReplayed
 		}
 	}
+	k.acknowledged = c.req.una
+	if c.failed { // what the answer at fault acknowledged beside is of no interest
+		k.acknowledged = s.Acknowledged
+	}
 	have := counts{
 		duplicates: s.Duplicates, outOfSequence: s.OutOfSequence, stale: s.StaleResponses, fatalSent: s.FatalNAKsSent,
 		readsReplayed: s.ReadsReplayed, atomicsReplayed: s.AtomicsReplayed, sequenceReceived: s.SeqNAKsReceived,
 		rnrReceived: s.RNRsReceived, fatalReceived: s.FatalNAKsReceived, implied: s.ImpliedNAKs,
 		cnpReceived: s.CNPsReceived, cnpSent: s.CNPsSent, sequenceSent: s.SeqNAKsSent, rnrSent: s.RNRsSent,
-		inError: k.inError,
+		inError: k.inError, acknowledged: s.Acknowledged,
 	}
 	if have != *k {
 		note("%v: counters %+v, want %+v", c, have, *k)

@@ -60,6 +60,7 @@ type counts struct {
 	sequenceReceived, rnrReceived, fatalReceived uint64
 	implied, cnpReceived                         uint64
 	cnpSent, sequenceSent, rnrSent               uint64 // as the peer saw them
+	acknowledged                                 uint64
 }
 
 // reply is a response as the peer sees it.
