@@ -55,14 +55,14 @@ func (c *cellMover) prepare(ctx context.Context, key uint64) error {
 }
 
 func (c *cellMover) stream(ctx context.Context, d time.Duration, least uint64) (uint64, time.Duration, error) {
-	watched, stop := watch(ctx, &c.in.done)
+	watched, stop := watch(ctx, c.in.moved)
 	defer stop()
 	n, elapsed, err := c.in.stream(watched, d, least)
 	return n, elapsed, explain(watched, err)
 }
 
 func (c *cellMover) pingPong(ctx context.Context, d time.Duration, least uint64, h histogram) error {
-	watched, stop := watch(ctx, &c.in.done)
+	watched, stop := watch(ctx, c.in.moved)
 	defer stop()
 	return explain(watched, c.in.pingPong(watched, d, least, h))
 }

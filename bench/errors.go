@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 )
 
 // Sentinels that errors of this package unwrap to.
@@ -14,6 +15,8 @@ var (
 	ErrVerify = errors.New("bench: verification failed")
 	// ErrPeer: the peer died, closed its control connection or refused.
 	ErrPeer = errors.New("bench: peer failed")
+	// ErrStall: a timed part stood still.
+	ErrStall = errors.New("bench: nothing moves")
 )
 
 // FlagError is an option that cannot work. It unwraps to [ErrFlag].
@@ -102,6 +105,24 @@ func (e *PeerError) Error() string {
 
 // Unwrap returns [ErrPeer] and the cause.
 func (e *PeerError) Unwrap() []error { return []error{ErrPeer, e.Err} }
+
+// StallError is a timed part that stood still. It unwraps to [ErrStall].
+type StallError struct {
+	// For is how long.
+	For time.Duration
+	// Messages and Packets are what had moved until then: messages completed, and
+	// packets of requests that were acknowledged or answered.
+	Messages, Packets uint64
+}
+
+// Error says what stood still, where and for how long.
+func (e *StallError) Error() string {
+	return fmt.Sprintf("nothing moved for %v: no message completed after %d, and no packet was acknowledged after %d",
+		e.For.Round(time.Second), e.Messages, e.Packets)
+}
+
+// Unwrap returns [ErrStall].
+func (e *StallError) Unwrap() error { return ErrStall }
 
 // ForeignError is a foreign program that failed, or whose output was not
 // understood. It unwraps to Err.

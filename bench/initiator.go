@@ -160,6 +160,11 @@ func (in *initiator) pingPong(ctx context.Context, d time.Duration, least uint64
 	return nil
 }
 
+// moved is how far the cell has come. Any goroutine may ask.
+func (in *initiator) moved() mark {
+	return mark{messages: in.done.Load(), packets: in.acknowledged()}
+}
+
 // spans returns the messages that each lane has sent since from.
 func (in *initiator) spans(from []uint64) []span {
 	out := make([]span, len(in.lane))

@@ -85,6 +85,14 @@ func (l *lanes) connect(remote []string) error {
 	return nil
 }
 
+// acknowledged is how many packets of this side's requests the peer has answered.
+func (l *lanes) acknowledged() (n uint64) {
+	for _, q := range l.qps {
+		n += q.Stats().Acknowledged
+	}
+	return n
+}
+
 func (l *lanes) close() error {
 	var errs []error
 	for _, q := range l.qps {

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -401,19 +400,4 @@ func TestPeerWantsHelloFirst(t *testing.T) {
 	require.NotEmpty(t, p.answer(t.Context(), &request{Do: doUsage}).Err)
 	require.Contains(t, p.answer(t.Context(), &request{Do: doHello, Hello: &hello{Version: 99, Region: 4096}}).Err, "same hixl-bench")
 	require.Contains(t, p.answer(t.Context(), &request{Do: doHello, Hello: &hello{Version: protocolVersion, Region: -1}}).Err, "region")
-}
-
-func TestWatchdogEndsWhatStandsStill(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var n atomic.Uint64
-		ctx, stop := watch(t.Context(), &n)
-		defer stop()
-		for range 10 {
-			time.Sleep(patience / 2)
-			n.Add(1)
-		}
-		require.NoError(t, ctx.Err(), "it moves")
-		time.Sleep(2 * patience)
-		require.ErrorContains(t, context.Cause(ctx), "nothing completed for 25s, after 10 messages")
-	})
 }
