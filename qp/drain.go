@@ -67,6 +67,15 @@ func (q *QP) Followed(now mono.Time, p *roce.Packet, k int, ackReq bool) {
 	q.rc.Followed(now, p, k, ackReq)
 }
 
+// Coming returns how many bytes the peer surely has yet to send, see rc.RC.Coming.
+// Locked.
+func (q *QP) Coming() uint64 {
+	if q.rc == nil {
+		return 0
+	}
+	return q.rc.Coming()
+}
+
 // AcceptDatagram gives a datagram, checked likewise, to the engine of a datagram
 // queue pair. Locked.
 func (q *QP) AcceptDatagram(p *roce.Packet, v *View, from *Arrival) (w wr.Work, ok bool) {
