@@ -15,8 +15,9 @@ const (
 	// unacknowledged: enough that neither side waits for the other, and a
 	// fraction of what our receive buffers hold.
 	DefaultWindowBytes = 2 << 20
-	// DefaultWindowPSNs bounds the unacknowledged packets of small messages.
-	DefaultWindowPSNs = 1024
+	// DefaultWindowPSNs bounds the unacknowledged packets of small messages and of a
+	// small path MTU; with one of 1024 bytes it is as much as DefaultWindowBytes.
+	DefaultWindowPSNs = 2048
 	// MaxWindowPSNs keeps new packets and duplicates apart: a quarter of the
 	// 24-bit PSN space, half of what §3.2 allows.
 	MaxWindowPSNs = 1 << 22
