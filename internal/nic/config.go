@@ -68,7 +68,8 @@ const (
 	Balanced Progress = iota
 	// LowLatency looks for some 100 µs. While small packets come one by one, it lets the
 	// transport leave most of their marks of congestion unread (transport.Rx.SkipTOS): what
-	// is so little makes no congestion, and is seen to be marked some time later.
+	// is so little makes no congestion, and is seen to be marked some time later. Nor does
+	// it let data gather, as the other modes do, which move more of it with less.
 	LowLatency
 	// LowCPU parks at once.
 	LowCPU

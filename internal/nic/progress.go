@@ -60,7 +60,14 @@ func (r *receiver) progress() bool {
 	if !r.mu.TryLock() {
 		return false
 	}
+	if r.napping() {
+		r.mu.Unlock()
+		return false
+	}
 	got, err := r.poll(r.nic.clock)
+	if got > 0 && !r.full {
+		r.naps()
+	}
 	r.mu.Unlock()
 	if err != nil && !passing(err) {
 		r.nic.stopped(err)
@@ -77,6 +84,12 @@ func (r *receiver) progress() bool {
 // its connection there is nothing but that timer, and a sleeping process would be
 // told of it a millisecond late.
 func (d *Driver) Patience(try int) bool {
+	for left := d.mine.Load(); left != 0; left &= left - 1 {
+		if d.nic.rx[bits.TrailingZeros64(left)].napping() {
+			nap(gatherFor)
+			return true
+		}
+	}
 	if d.nic.look(try) {
 		if try%switchEach == switchEach-1 {
 			d.expires()

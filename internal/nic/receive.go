@@ -46,7 +46,8 @@ type receiver struct {
 	lone    bool // asking for one message costs less than for a batch, and batches are nobody's plan
 	narrow  bool // the last look found nothing, so the next asks for one message
 	full    bool // the last batch had all that was asked for
-	behind  int  // after so many batches more, what comes next is waited for awake
+	gather  gather
+	behind  int // after so many batches more, what comes next is waited for awake
 	touched []*Queue
 	sorted  []*Queue // scratch
 	batch   uint64   // number of the batch, not that of another receiver's
@@ -108,6 +109,7 @@ func (r *receiver) poll(clock func() mono.Time) (int, error) {
 	got, err := r.reader.ReadBatch(slots, false)
 	r.narrow, r.full = got == 0 && r.lone, got == len(slots)
 	if got == 0 {
+		r.gather.took(0)
 		return 0, err
 	}
 	afterReceive()
@@ -116,9 +118,14 @@ func (r *receiver) poll(clock func() mono.Time) (int, error) {
 	for i := range r.slots[:got] {
 		r.datagram(now, &r.slots[i])
 	}
+	r.gather.coming = 0
+	if r.locked != nil {
+		r.gather.coming = r.locked.Coming()
+	}
 	r.unlock()
 	r.loan.end()
 	r.bytes = r.counts.bytes
+	r.gather.took(r.bytes)
 	r.counts.flush(&r.total)
 	r.byShard(r.touched)
 	r.send.flush(now, r.touched...)
@@ -309,6 +316,10 @@ func (r *receiver) drainSocket() error {
 		case err != nil:
 			return err
 		case r.full:
+		case n > 0 && r.naps():
+			r.mu.Unlock()
+			nap(gatherFor)
+			r.mu.Lock()
 		case r.gathers():
 			return nil
 		case n > 0:

@@ -10,6 +10,7 @@ import (
 // Start begins the NIC's goroutines: one for each receive queue, and one. A NIC that was started is not polled.
 func (n *NIC) Start() {
 	lone := !n.conn.Caps().Lends
+	gathers := n.cfg.Progress != LowLatency && n.conn.Caps().RxHolds >= gatherHolds
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.started || n.closing.Load() {
@@ -18,7 +19,7 @@ func (n *NIC) Start() {
 	n.started = true
 	for _, r := range n.rx {
 		r.mu.Lock()
-		r.lone = lone
+		r.lone, r.gather.on = lone, gathers
 		r.mu.Unlock()
 		n.group.Go(r.run)
 	}
