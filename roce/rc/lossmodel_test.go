@@ -197,6 +197,9 @@ func (r *requester) couldSend() bool {
 	if !r.hasOutput() {
 		return false
 	}
+	if r.probe.owed() {
+		return true
+	}
 	w := r.q.At(r.cur)
 	i := r.send - w.First
 	n := r.step(w, i)

@@ -101,7 +101,7 @@ func TestReadProgressRestoresPatience(t *testing.T) {
 }
 
 // What a probe's answer says beyond the probe is about first copies: a peer that
-// is only slow gets nothing again but probes.
+// is only slow gets nothing again but the probe and the last packet.
 func TestProbesOfSlowPeer(t *testing.T) {
 	a, b := newPair(t, adaptive(7))
 	fill(a.mem, 1)
@@ -117,7 +117,7 @@ func TestProbesOfSlowPeer(t *testing.T) {
 		b.drain()
 		b.deliverAll()
 	}
-	require.Len(t, a.sent, 3, "one probe for each answer but the last")
+	a.want("WRITE_LAST 59 A [1024]")
 	b.receive(probe)
 	a.exchange()
 	a.wantDone("1:success")
@@ -125,7 +125,129 @@ func TestProbesOfSlowPeer(t *testing.T) {
 	require.Equal(t, a.mem[:60*1024], b.mem[:60*1024])
 }
 
-// An answer that ends at the probe means that the peer dropped what followed.
+// A peer that was only slow answers READs one by one, so the first answer ends at the
+// probe. Nothing was lost: nothing more is sent again than the last READ, the window and
+// the timer stay what they are, and new work goes on.
+func TestSlowPeerAnswersReadsOneByOne(t *testing.T) {
+	a, b := newPair(t, adaptive(7))
+	fill(b.mem, 1)
+	for i := range 4 {
+		a.post(a.req(uint64(i), wr.OpRead, 64*i, 64))
+	}
+	a.drain()
+	flight := a.sent
+	a.sent = nil
+	a.advance(firstTimeout)
+	a.want("READ_REQ 0 A va+0 len=64")
+	probe := a.take()
+	b.receive(flight[0])
+	b.drain()
+	b.deliverAll()
+	a.want("READ_REQ 3 A va+192 len=64")
+	end := a.take()
+	a.post(a.req(4, wr.OpRead, 256, 64))
+	a.drain()
+	a.want("READ_REQ 4 A va+256 len=64")
+	for _, p := range append(flight[1:], probe, end) {
+		b.receive(p)
+		b.drain()
+		b.deliverAll()
+	}
+	a.exchange()
+	a.wantDone("0:success", "1:success", "2:success", "3:success", "4:success")
+	require.Equal(t, b.mem[:320], a.mem[:320])
+	require.True(t, a.rc.req.win.calm())
+	s := a.rc.Stats()
+	require.EqualValues(t, 2, s.Retransmitted)
+	require.Zero(t, s.SeqNAKsReceived+s.ImpliedNAKs)
+}
+
+// When new work leaves with the answer, it tells of a gap as well as the last packet
+// does, and that is not sent again.
+func TestNewWorkAfterProbe(t *testing.T) {
+	a, b := newPair(t, adaptive(7))
+	for i := range 5 { // one more than the depth
+		a.post(a.req(uint64(i), wr.OpRead, 64*i, 64))
+	}
+	a.drain()
+	a.advance(firstTimeout)
+	a.deliver()
+	b.drain()
+	b.deliverAll()
+	a.lose(4)
+	a.want("READ_REQ 4 A va+256 len=64")
+	a.deliverAll()
+	b.want("NAK-seq 1 msn=1")
+	b.deliverAll()
+	a.exchange()
+	a.wantDone("0:success", "1:success", "2:success", "3:success", "4:success")
+}
+
+// An answer that comes while the probe has not left yet makes it needless.
+func TestAnswerBeforeProbe(t *testing.T) {
+	a, b := newPair(t, adaptive(7))
+	a.post(a.req(1, wr.OpRead, 0, 64))
+	a.post(a.req(2, wr.OpRead, 64, 64))
+	a.drain()
+	a.deliverAll()
+	a.now = a.now.Add(firstTimeout)
+	a.rc.Expire(a.now)
+	b.deliver()
+	a.drain()
+	a.want()
+	b.deliver()
+	a.wantDone("1:success", "2:success")
+}
+
+// Where the answers of READs were lost, that to the last of them passes the gap.
+func TestProbeFindsLostAnswers(t *testing.T) {
+	a, b := newPair(t, adaptive(7))
+	fill(b.mem, 1)
+	for i := range 4 {
+		a.post(a.req(uint64(i), wr.OpRead, 2000*i, 2000))
+	}
+	a.drain()
+	a.deliverAll()
+	b.lose(8)
+	a.advance(firstTimeout)
+	a.want("READ_REQ 0 A va+0 len=2000")
+	a.deliverAll()
+	b.deliverAll()
+	a.want("READ_REQ 6 A va+6000 len=2000")
+	a.deliverAll()
+	b.deliver()
+	a.drain()
+	a.want("READ_REQ 2 A va+2000 len=2000", "READ_REQ 4 A va+4000 len=2000", "READ_REQ 6 A va+6000 len=2000")
+	require.EqualValues(t, 1, a.rc.Stats().ImpliedNAKs)
+	require.False(t, a.rc.req.win.calm())
+	a.exchange()
+	a.wantDone("0:success", "1:success", "2:success", "3:success")
+	require.Equal(t, b.mem[:8000], a.mem[:8000])
+}
+
+// A peer that says nothing of what it misses answers the second probe in a row as it
+// did the first; then all is sent again.
+func TestPeerThatTellsNoGap(t *testing.T) {
+	a, b := newPair(t, adaptive(7))
+	a.post(a.req(1, wr.OpWrite, 0, 4000))
+	a.drain()
+	a.lose(4)
+	for i := range 2 {
+		a.advance(a.rc.Deadline().Sub(a.now))
+		require.Len(t, a.sent, 1)
+		a.deliverAll()
+		b.deliverAll()
+		if i == 0 {
+			a.want("WRITE_LAST 3 A [928]")
+			a.lose(1)
+		}
+	}
+	a.want("WRITE_MIDDLE 2 [1024]", "WRITE_LAST 3 A [928]")
+	a.exchange()
+	a.wantDone("1:success")
+}
+
+// Of a peer that dropped what followed a gap, the last packet brings a NAK.
 func TestProbeFindsLoss(t *testing.T) {
 	a, b := newPair(t, adaptive(7))
 	a.post(a.req(1, wr.OpWrite, 0, 4000))
@@ -138,6 +260,11 @@ func TestProbeFindsLoss(t *testing.T) {
 	a.want("WRITE_FIRST 0 A va+0 len=4000 [1024]")
 	a.deliverAll()
 	b.want("ACK 0 msn=0")
+	b.deliverAll()
+	a.want("WRITE_LAST 3 A [928]")
+	require.Equal(t, packets, a.rc.req.win.packets)
+	a.deliverAll()
+	b.want("NAK-seq 1 msn=0")
 	b.deliverAll()
 	a.want("WRITE_MIDDLE 1 [1024]", "WRITE_MIDDLE 2 [1024]", "WRITE_LAST 3 A [928]")
 	require.Less(t, a.rc.req.win.packets, packets)

@@ -39,8 +39,7 @@ type requester struct {
 	sinceAck int32
 
 	started, quiesced bool
-	probing           bool // after a timeout: one packet, then wait (§3.12)
-	probeSent         bool
+	probe             probe
 	seqErr            bool // an implied NAK is being repaired (§3.10)
 	nakDone           bool // a NAK for nakAt has been acted on
 	failStatus        cq.Status
@@ -111,7 +110,7 @@ func (r *requester) acked() uint64 {
 // inFlight is the window cost of what was sent and has not been answered, as far
 // as it will be sent again or answered without anybody's doing.
 func (r *requester) inFlight() uint64 {
-	if r.c.failed || r.timer.full == 0 || r.send == r.una {
+	if r.c.failed || r.timer.full == 0 || r.send == r.una || r.silent() {
 		return 0
 	}
 	sent := r.nextCost
@@ -125,12 +124,16 @@ func (r *requester) inFlight() uint64 {
 func (r *requester) quiet() bool { return r.una == r.hi && r.uncommitted == 0 && r.held == 0 }
 
 func (r *requester) hasOutput() bool {
-	return r.started && r.send < r.next && r.timer.rnrUntil.IsZero() && (!r.probing || !r.probeSent)
+	if !r.started || !r.timer.rnrUntil.IsZero() {
+		return false
+	}
+	return r.probe.owed() || r.probe.state != probeSent && r.send < r.next
 }
 
 // rewind goes back to the oldest unanswered packet.
 func (r *requester) rewind() {
 	r.send, r.cur, r.rdOut, r.sinceAck = r.una, r.ack, 0, 0
+	r.probe.state = probeNone
 	r.rtt.cancel()
 }
 
@@ -162,26 +165,10 @@ func (r *requester) progress(now mono.Time, from uint64) {
 	r.retire()
 }
 
-// judgeProbe learns from progress after a probe. An answer that goes beyond the
-// probe is for first copies, which the peer is only slow to take, so the next
-// probe follows; one that ends there shows that what came after was dropped.
-func (r *requester) judgeProbe() {
-	switch {
-	case !r.probing || r.una < r.send:
-	case r.una >= r.hi:
-		r.probing = false
-	case r.una > r.send:
-		r.probeSent = false
-	default:
-		r.lost()
-	}
-}
-
 // lost goes back to the oldest unanswered packet, which did not arrive, and makes
 // the window smaller.
 func (r *requester) lost() {
 	r.win.lost()
-	r.probing = false
 	r.rewind()
 }
 

@@ -77,7 +77,7 @@ func (r *requester) expire(now mono.Time) {
 	}
 }
 
-// timeout resends from the oldest unanswered packet. Only a wait of the whole
+// timeout has the oldest unanswered packet sent again. Only a wait of the whole
 // configured timeout costs a retry (§3.12); the shorter ones before it do not.
 func (r *requester) timeout(now mono.Time) {
 	t := &r.timer
@@ -95,15 +95,8 @@ func (r *requester) timeout(now mono.Time) {
 		r.c.common.stats.EarlyTimeouts++
 	}
 	r.rtt.backoff++
-	r.probe()
+	r.startProbe()
 	r.arm(now)
-}
-
-// probe resends the oldest unanswered packet alone. Its answer tells whether
-// anything was lost.
-func (r *requester) probe() {
-	r.rewind()
-	r.probing, r.probeSent, r.nakDone = true, false, false
 }
 
 // spendRetry takes one of the retries; without one left the oldest unanswered
@@ -181,7 +174,6 @@ func (r *requester) rnr(now mono.Time, s roce.Syndrome) {
 		t.rnrLeft--
 	}
 	t.retryLeft = t.retry // the peer is alive
-	r.probing = false
 	r.rewind()
 	t.stop()
 	d := s.RNRDelay()

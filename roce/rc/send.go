@@ -6,9 +6,28 @@ import (
 	"github.com/gohixl/hixl/roce/wr"
 )
 
-// drain emits request packets while window, fences and depth allow.
+// drain emits request packets while window, fences and depth allow. Nothing but the
+// probe leaves while one is under way.
 func (r *requester) drain(now mono.Time, b *wr.Batch) (more bool) {
-	for r.hasOutput() {
+	if !r.hasOutput() {
+		return false
+	}
+	if r.silent() {
+		return r.sendProbe(now, b)
+	}
+	before := r.c.common.stats.Requests
+	if r.sendRequests(now, b) {
+		return true
+	}
+	if r.c.common.stats.Requests != before { // a peer that misses something says so
+		r.probe.settle()
+	}
+	return r.sendProbe(now, b)
+}
+
+// sendRequests emits packets from send on, as many as may leave.
+func (r *requester) sendRequests(now mono.Time, b *wr.Batch) (more bool) {
+	for r.send < r.next {
 		if !b.Room() {
 			return true
 		}
@@ -33,19 +52,18 @@ func (r *requester) sendOne(now mono.Time, b *wr.Batch) bool {
 	if r.send != r.una && !r.admits(w, i+n) {
 		return false
 	}
-	if !r.probing && !b.Spend(w.Cost(i+n, r.c.common.mtu)-w.Cost(i, r.c.common.mtu)) {
+	if !b.Spend(w.Cost(i+n, r.c.common.mtu) - w.Cost(i, r.c.common.mtu)) {
 		return false
 	}
 	if r.send < r.hi {
 		r.c.common.stats.Retransmitted++
 	}
-	r.emit(now, b, w, i, n)
+	r.emit(now, b, w, i, n, false)
 	r.send += n
 	if r.send == w.End() {
 		r.cur++
 	}
 	r.hi = max(r.hi, r.send)
-	r.probeSent = r.probing
 	if !r.timer.running() {
 		r.arm(now)
 	}
@@ -80,15 +98,16 @@ func (r *requester) admits(w *wr.WQE, i uint64) bool {
 	return r.win.admits(w.First+i-r.una, w.Cost(i, r.c.common.mtu)-r.acked())
 }
 
-// emit appends the packet at i, which takes n PSNs.
-func (r *requester) emit(now mono.Time, b *wr.Batch, w *wr.WQE, i, n uint64) {
+// emit appends the packet at i, which takes n PSNs; ask has it ask for an
+// acknowledgement in any case.
+func (r *requester) emit(now mono.Time, b *wr.Batch, w *wr.WQE, i, n uint64, ask bool) {
 	c := &r.c.common
 	p := b.Scratch()
 	*p = roce.Packet{Mig: true, PKey: c.pkey, DestQP: c.rqpn, PSN: wr.Wire(r.send)}
 	off, size := w.Payload(i, c.mtu)
 	last := i+n == uint64(w.NPSN)
 	p.Opcode = w.Op.Packet(i == 0, last)
-	p.AckReq = r.wantsAck(w, i, last) || b.Ending()
+	p.AckReq = ask || r.wantsAck(w, i, last) || b.Ending()
 	p.SE = last && w.Flags&wr.Solicited != 0 && (w.Op <= wr.OpSendInv || w.Op == wr.OpWriteImm)
 	p.Imm, p.InvKey = w.Imm, w.InvKey
 	p.RETH = roce.RETH{VA: w.RemoteAddr, RKey: w.RKey, Len: w.Length}
@@ -130,10 +149,10 @@ func (r *requester) emit(now mono.Time, b *wr.Batch, w *wr.WQE, i, n uint64) {
 }
 
 // wantsAck is the AckReq policy (§3.4): the end of a message, everything with an
-// answer of its own, every few packets of a long message, a probe, and the
-// packet after which the window is full.
+// answer of its own, every few packets of a long message, and the packet after which
+// the window is full. So does a probe.
 func (r *requester) wantsAck(w *wr.WQE, i uint64, last bool) bool {
-	if last || w.Op.TakesRead() || r.probing || int(r.sinceAck)+1 >= r.win.ackEvery(int(r.ackEvery)) {
+	if last || w.Op.TakesRead() || int(r.sinceAck)+1 >= r.win.ackEvery(int(r.ackEvery)) {
 		return true
 	}
 	return !r.admits(w, i+2)

@@ -10,7 +10,7 @@ import (
 func (r *requester) sendRun(b *wr.Batch) bool {
 	w := r.q.At(r.cur)
 	i := r.send - w.First
-	if !b.Runs || i == 0 || w.Op.TakesRead() || w.IsInline || r.probing || !r.timer.running() {
+	if !b.Runs || i == 0 || w.Op.TakesRead() || w.IsInline || !r.timer.running() {
 		return false
 	}
 	n := r.runLen(b, w, i)
@@ -31,7 +31,6 @@ func (r *requester) sendRun(b *wr.Batch) bool {
 	r.send += n
 	r.hi = max(r.hi, r.send)
 	r.sinceAck += int32(n)
-	r.probeSent = false
 	return true
 }
 
