@@ -87,3 +87,21 @@ func TestWaiterForDeadPeerParks(t *testing.T) {
 	require.Positive(t, awake)
 	require.Positive(t, a.NIC.Stats().RC.EarlyTimeouts)
 }
+
+// An answer that has arrived is heard before the timer fires that waits for it, also
+// when nobody had a processor for longer.
+func TestAnswerIsHeardBeforeTimers(t *testing.T) {
+	f := nictest.New(t, nictest.Config{Hosts: 2, Net: sim.Config{Seed: 1}})
+	a, b := f.Pair(0, 1, nictest.PairConfig{})
+	local, remote := a.Region(8), b.Region(8)
+	a.Post(qp.SendWR{Op: wr.OpWrite, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(0, 8)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+	next := a.NIC.Next()
+	f.Net.Advance(f.Now().Add(next.Sub(f.Now()) / 2))
+	require.True(t, b.NIC.Poll(f.Now()))
+	f.Net.Advance(next.Add(time.Second))
+	d := a.NIC.NewDriver()
+	d.Add(a.Queue)
+	d.Patience(1 << 20)
+	require.Zero(t, a.NIC.Stats().RC.EarlyTimeouts+a.NIC.Stats().RC.Timeouts)
+	require.Len(t, a.Take(a.Send), 1)
+}

@@ -74,6 +74,9 @@ func (n *NIC) fire(now mono.Time, patience int) bool {
 	clear(n.over)
 	fired := len(qs)
 	for _, r := range n.rx {
+		if next := r.timers.next(); !next.IsZero() && !now.Before(next) {
+			r.hear()
+		}
 		qs = r.timers.due(now, qs)
 	}
 	for _, q := range qs[fired:] {
@@ -91,6 +94,20 @@ func (n *NIC) fire(now mono.Time, patience int) bool {
 	clear(qs)
 	n.due = qs[:0]
 	return worked
+}
+
+// hearBatches bounds what is handled before timers fire.
+const hearBatches = 16
+
+// hear handles what has arrived before a timer fires for want of it: when this process
+// had no processor, the answers wait in the receive buffer. Who else is at it handles
+// them as well.
+func (r *receiver) hear() {
+	for full, try := true, 0; full && try < hearBatches && r.mu.TryLock(); try++ {
+		got, _ := r.poll(r.nic.clock) // an error comes again
+		full = got > 0 && r.full
+		r.mu.Unlock()
+	}
 }
 
 // Poll lets a stepped NIC do what there is to do at now, without blocking: one
