@@ -267,7 +267,7 @@ func peerCommand() *cobra.Command {
 				return err
 			}
 			served := make(chan error, 1)
-			go func() { served <- open.ServePeer(c.Context(), os.Stdin, os.Stdout, netip.Addr{}) }()
+			go func() { served <- open.ServePeer(c.Context(), pollable(os.Stdin), os.Stdout, netip.Addr{}) }()
 			select {
 			case err := <-served:
 				return err
