@@ -414,6 +414,11 @@ func TestAcknowledgedIsProgress(t *testing.T) {
 	b.drain()
 	b.deliverAll()
 	require.EqualValues(t, 1, acked())
+	a.drain()
+	a.deliverAll() // the last packet once more
+	b.want("NAK-seq 1 msn=0")
+	b.deliverAll()
+	require.EqualValues(t, 1, acked())
 	a.drain() // the rest
 	a.deliverAll()
 	b.drain()
