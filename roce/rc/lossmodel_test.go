@@ -18,8 +18,9 @@ type lossModel struct {
 	t     testing.TB
 	rng   *rand.Rand
 	loss  float64
-	hosts [2]modelHost
+	hosts []modelHost // 2i talks with 2i+1
 	link  time.Duration
+	queue *modelQueue // which the even ones send through, if there is one
 	free  [][]byte
 	batch *wr.Batch
 }
@@ -34,10 +35,12 @@ type modelHost struct {
 type modelPacket struct {
 	at mono.Time
 	b  []byte
+	to int // the host, in a queue
 }
 
-// modelCost is the time a processor takes to wake up, and for each packet.
-type modelCost struct{ wake, receive, send time.Duration }
+// modelCost is the time a processor takes to wake up, which varies by jitter, and for
+// each packet.
+type modelCost struct{ wake, receive, send, jitter time.Duration }
 
 // modelLoad is what is transferred, and over what.
 type modelLoad struct {
@@ -53,23 +56,28 @@ type modelLoad struct {
 }
 
 // The costs are of the order that was measured: of two processes on one machine,
-// of rdma_rxe behind a bridge, and of a link whose round trip takes a millisecond.
+// of rdma_rxe behind a bridge, and of a link whose round trip takes a millisecond; and
+// one between hosts that are slow to wake up, so that round trips tell nothing.
 var modelLoads = []modelLoad{
 	{
 		name: "loopback", mtu: 4096, op: wr.OpWrite, size: 1 << 20, depth: 8, messages: 120, link: 5 * time.Microsecond,
-		here: modelCost{8 * time.Microsecond, 300, 300}, far: modelCost{8 * time.Microsecond, 800, 300},
+		here: modelCost{8 * time.Microsecond, 300, 300, 0}, far: modelCost{8 * time.Microsecond, 800, 300, 0},
 	},
 	{
 		name: "read", mtu: 4096, op: wr.OpRead, size: 1 << 20, depth: 8, messages: 60, link: 5 * time.Microsecond,
-		here: modelCost{8 * time.Microsecond, 800, 300}, far: modelCost{8 * time.Microsecond, 300, 300},
+		here: modelCost{8 * time.Microsecond, 800, 300, 0}, far: modelCost{8 * time.Microsecond, 300, 300, 0},
 	},
 	{
 		name: "rxe", mtu: 1024, op: wr.OpWrite, size: 20001, depth: 100, messages: 100, link: 40 * time.Microsecond,
-		here: modelCost{10 * time.Microsecond, 2000, 3000}, far: modelCost{10 * time.Microsecond, 8000, 5000},
+		here: modelCost{10 * time.Microsecond, 2000, 3000, 0}, far: modelCost{10 * time.Microsecond, 8000, 5000, 0},
 	},
 	{
 		name: "far", mtu: 4096, op: wr.OpWrite, size: 1 << 20, depth: 8, messages: 80, link: 500 * time.Microsecond,
-		here: modelCost{8 * time.Microsecond, 500, 500}, far: modelCost{8 * time.Microsecond, 1000, 500},
+		here: modelCost{8 * time.Microsecond, 500, 500, 0}, far: modelCost{8 * time.Microsecond, 1000, 500, 0},
+	},
+	{
+		name: "noisy", mtu: 4096, op: wr.OpWrite, size: 1 << 20, depth: 8, messages: 120, link: 40 * time.Microsecond,
+		here: modelCost{8 * time.Microsecond, 500, 500, 100 * time.Microsecond}, far: modelCost{8 * time.Microsecond, 1000, 500, 100 * time.Microsecond},
 	},
 }
 
@@ -91,8 +99,7 @@ func runModel(t testing.TB, l modelLoad, loss float64, seed uint64) modelResult 
 		a.SendQueue = 128
 	})
 	m := &lossModel{t: t, rng: rand.New(rand.NewPCG(seed, 3)), loss: loss, link: l.link, batch: wr.NewBatch(256, 1<<18)}
-	m.hosts[0] = modelHost{rc: a.rc, cost: l.here}
-	m.hosts[1] = modelHost{rc: b.rc, cost: l.far}
+	m.hosts = []modelHost{{rc: a.rc, cost: l.here}, {rc: b.rc, cost: l.far}}
 	r := a.req(1, l.op, 0, l.size)
 	start := a.now
 	now := start
@@ -140,17 +147,24 @@ func (m *lossModel) step(now mono.Time) mono.Time {
 			best, at = i, next
 		}
 	}
+	if q := m.queue; q != nil && len(q.in) > 0 && (best < 0 || q.in[0].at <= at) {
+		return max(q.forward(m), now)
+	}
 	if best < 0 {
 		m.t.Fatal("nothing will happen any more")
 	}
-	m.run(&m.hosts[best], &m.hosts[1-best], max(at, now))
+	m.run(best, max(at, now))
 	return max(at, now)
 }
 
 func (m *lossModel) ready(h *modelHost) bool { return h.rc.resp.hasOutput() || h.rc.req.couldSend() }
 
-func (m *lossModel) run(h, peer *modelHost, now mono.Time) {
+func (m *lossModel) run(i int, now mono.Time) {
+	h, peer := &m.hosts[i], &m.hosts[i^1]
 	clock := now.Add(h.cost.wake)
+	if j := h.cost.jitter; j > 0 {
+		clock = clock.Add(time.Duration(m.rng.Int64N(int64(j))))
+	}
 	n := 0
 	for ; n < len(h.in) && n < 256 && h.in[n].at <= now; n++ {
 		var p roce.Packet
@@ -167,14 +181,18 @@ func (m *lossModel) run(h, peer *modelHost, now mono.Time) {
 	h.rc.Expire(now)
 	m.batch.Reset()
 	h.rc.Drain(now, m.batch)
-	for i := range m.batch.Len() {
-		o := m.batch.At(i)
+	for k := range m.batch.Len() {
+		o := m.batch.At(k)
 		if o.Token != 0 {
 			h.rc.Fetched(now, o.Token, wr.Done, false)
 		}
 		clock = clock.Add(h.cost.send)
-		if m.rng.Float64() >= m.loss {
-			peer.in = append(peer.in, modelPacket{clock.Add(m.link), m.packet(o)})
+		switch {
+		case m.rng.Float64() < m.loss:
+		case m.queue != nil && i%2 == 0:
+			m.queue.put(i, clock, m.packet(o))
+		default:
+			peer.in = append(peer.in, modelPacket{at: clock.Add(m.link), b: m.packet(o)})
 		}
 	}
 	h.busy = clock

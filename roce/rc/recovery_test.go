@@ -357,6 +357,52 @@ func TestWindowFindsPipe(t *testing.T) {
 	require.EqualValues(t, minWindow, w.packets)
 }
 
+// A window that loses after long round trips alone is held to what the way holds; one
+// loss after a short one, and chance is at work.
+func TestWindowOverflows(t *testing.T) {
+	var w window
+	w.init(&SendConfig{WindowBytes: 4 << 20, WindowPSNs: 1024}, 1024)
+	for range fullAfter {
+		require.False(t, w.overflows())
+		w.blame(true)
+	}
+	require.True(t, w.overflows())
+	w.measured(100, 800*time.Microsecond, 400*time.Microsecond)
+	w.packets = 100
+	w.lost()
+	require.EqualValues(t, 100*450/800, w.packets, "an eighth above the shortest round trip")
+	w.acked(1000, w.packets)
+	require.EqualValues(t, 56, w.packets)
+	w.blame(false)
+	require.False(t, w.overflows())
+	w.acked(64, w.packets)
+	require.EqualValues(t, 58, w.packets, "it tries more again")
+}
+
+func TestLongRoundTrip(t *testing.T) {
+	const us = time.Microsecond
+	var r roundTrip
+	sample := func(d time.Duration) {
+		r.start(0, 1, 1)
+		r.acked(1, mono.Time(1).Add(d))
+	}
+	want := func(long, ok bool) {
+		t.Helper()
+		gotLong, gotOK := r.long()
+		require.Equal(t, [2]bool{long, ok}, [2]bool{gotLong, gotOK})
+	}
+	want(false, false)
+	sample(100 * us)
+	want(false, true) // neither least nor most is known to be another
+	want(false, false)
+	sample(300 * us)
+	want(true, true)
+	sample(150 * us)
+	want(false, true)
+	sample(250 * us)
+	want(true, true)
+}
+
 // What losses cost, on processors and links as they are: not more than a bound
 // that go-back-N with the best constant window would about meet.
 func TestLossModel(t *testing.T) {
@@ -373,6 +419,8 @@ func TestLossModel(t *testing.T) {
 		{"far", 0.001, 0.6, 1.7},
 		{"far", 0.01, 0.08, 2.2},
 		{"read", 0.01, 0.3, 2.5},
+		{"noisy", 0.001, 0.6, 1.5},
+		{"noisy", 0.01, 0.17, 1.8},
 	} {
 		load := modelLoads[0]
 		for _, l := range modelLoads {

@@ -168,6 +168,9 @@ func (r *requester) progress(now mono.Time, from uint64) {
 // lost goes back to the oldest unanswered packet, which did not arrive, and makes
 // the window smaller.
 func (r *requester) lost() {
+	if long, ok := r.rtt.long(); ok {
+		r.win.blame(long)
+	}
 	r.win.lost()
 	r.rewind()
 }

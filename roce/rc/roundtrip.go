@@ -26,6 +26,8 @@ const (
 type roundTrip struct {
 	smooth  time.Duration
 	least   time.Duration // it took lately, with no queue
+	most    time.Duration // it took lately
+	last    time.Duration // it took; 0: none was measured since a loss
 	backoff uint
 	from    uint64 // what was acknowledged when the sample began
 	seq     uint64 // it ends when this is acknowledged
@@ -53,6 +55,7 @@ func (r *roundTrip) acked(una uint64, now mono.Time) (d time.Duration, ok bool) 
 	} else {
 		r.least += min(d-r.least, r.least/256)
 	}
+	r.last, r.most = d, max(d, r.most-(r.most-d)/64)
 	switch {
 	case r.smooth == 0:
 		r.smooth = d
@@ -63,6 +66,14 @@ func (r *roundTrip) acked(una uint64, now mono.Time) (d time.Duration, ok bool) 
 		r.smooth += (min(d, 2*r.smooth) - r.smooth) / 8
 	}
 	return d, true
+}
+
+// long reports whether the newest round trip before a loss was nearer to the longest
+// than to the shortest one; ok is false when none has ended since the loss before.
+func (r *roundTrip) long() (long, ok bool) {
+	d := r.last
+	r.last = 0
+	return d > r.least+r.least/8 && d-r.least > r.most-d, d != 0
 }
 
 // cancel drops the sample: after a resend an answer does not tell which copy it

@@ -20,6 +20,9 @@ const (
 	lossCut    = 4
 	growth     = 4
 	slowGrowth = 32
+	// fullAfter is how many losses in a row must follow long round trips until a queue
+	// that overflows is taken for their cause.
+	fullAfter = 3
 	// calmAfter is how many packets in a row must be delivered until the network is
 	// taken for one that loses none.
 	calmAfter = 4096
@@ -39,6 +42,12 @@ const (
 // much gets through in one piece, the window goes by how often packets are lost.
 // Each resend is for a gap of its own, since it begins anew with everything
 // behind the gap, and so each counts.
+//
+// A window that loses because it overflows a queue would do so again each time it
+// has grown. Then round trips are long before each loss, while losses by chance come
+// after any. As long as that is so, the window is what the way holds with a little in
+// the queue, and no growth goes beyond it. Long round trips alone say nothing: hosts
+// that are slow to wake up have them too, and smaller windows make none shorter.
 type window struct {
 	maxBytes uint64
 	max, min uint64
@@ -46,6 +55,7 @@ type window struct {
 	pipe     uint64 // what the way and a short queue hold; 0: not known
 	grown    uint64 // what growth has gathered, less than a packet, in packets times slowGrowth
 	lossless bool   // so far
+	full     int    // losses in a row that a queue's overflow explains
 	inRow    uint64 // packets delivered since the last loss, or since ever
 	recover  uint64 // no congestion counts before this sequence number is acknowledged
 }
@@ -70,6 +80,8 @@ func (w *window) acked(packets, flight uint64) {
 		packets *= slowGrowth
 	case w.pipe == 0 || w.packets < w.pipe:
 		packets *= slowGrowth / growth
+	case w.overflows():
+		return
 	}
 	w.grown += packets
 	w.packets = min(w.max, w.packets+w.grown/slowGrowth)
@@ -78,10 +90,15 @@ func (w *window) acked(packets, flight uint64) {
 
 // measured takes a sample: so many packets were delivered in the time took. The
 // shortest round trip lately is least: what is delivered in twice that time, or in
-// that of a short queue, is what the pipe holds. A flight that did not fill the
-// window shows only that it holds as much.
+// that of a short queue, is what the pipe holds. Where a queue overflows it is an
+// eighth above that time instead of twice. A flight that did not fill the window shows
+// only that it holds as much.
 func (w *window) measured(packets uint64, took, least time.Duration) {
-	fits := packets * uint64(min(max(2*least, shortQueue), time.Second)) / uint64(max(took, 1))
+	room := 2 * least
+	if w.overflows() {
+		room = least + least/8
+	}
+	fits := packets * uint64(min(max(room, shortQueue), time.Second)) / uint64(max(took, 1))
 	if fits < w.pipe && 2*packets < w.packets {
 		return
 	}
@@ -100,6 +117,17 @@ func (w *window) lost() {
 	}
 	w.packets = max(w.min, n)
 }
+
+// blame takes into account that the last round trip before a loss was a long one, or
+// was not.
+func (w *window) blame(long bool) {
+	if w.full++; !long {
+		w.full = 0
+	}
+}
+
+// overflows reports whether it is a queue's overflow that loses packets.
+func (w *window) overflows() bool { return w.full >= fullAfter }
 
 // calm reports whether nothing has been lost lately.
 func (w *window) calm() bool { return w.lossless || w.inRow >= calmAfter }
