@@ -16,9 +16,10 @@ import (
 // but for those that qp.QP keeps for the NIC.
 type Queue struct {
 	*qp.QP
-	nic *NIC
-	qpn roce.QPN
-	rx  *receiver // of its shard
+	nic    *NIC
+	rx     *receiver // of its shard
+	qpn    roce.QPN
+	warned atomic.Bool // of datagrams that can never be sent
 
 	// Guarded by the queue pair's lock.
 	touched uint64 // the receive batch in which it was last touched
@@ -29,17 +30,16 @@ type Queue struct {
 	route   *route
 	last    *route // of the last datagram, to lastTo
 	lastTo  wr.Destination
-	reading bool             // a drain is fetching READ responses
 	slow    device.Congester // late memory last written to, when it can fall behind
-	waiters int              // on idle
 	idle    sync.Cond
+	waiters int32 // on idle
+	reading bool  // a drain is fetching READ responses
 
 	// Guarded by the path's lock.
 	inPath     bool // waits for its turn
 	nextInPath *Queue
 
-	warned atomic.Bool // of datagrams that can never be sent
-	fault  atomic.Pointer[memoryFault]
+	fault atomic.Pointer[memoryFault]
 
 	// Guarded by the timers' lock; armed may be read without.
 	armed atomic.Int64 // mono.Time; 0 is not armed

@@ -6,7 +6,7 @@ import "github.com/gohixl/hixl/roce/wr"
 // known: the rest of the WRITE under way, whose length came with its first packet, or
 // of the answer to the READ that is answered now.
 func (c *RC) Coming() uint64 {
-	if c.failed {
+	if c.common.failed {
 		return 0
 	}
 	return max(c.resp.coming(), c.req.coming())

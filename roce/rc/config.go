@@ -13,8 +13,10 @@ import (
 const (
 	// DefaultWindowBytes is the payload and header bytes a requester keeps
 	// unacknowledged: enough that neither side waits for the other, and a
-	// fraction of what our receive buffers hold.
-	DefaultWindowBytes = 2 << 20
+	// fraction of what our receive buffers hold. It is 2 MiB of payload at the
+	// largest path MTU, so that long READs are asked for in parts of 512 KiB, of
+	// which four are on their way and a longer READ leaves no small rest.
+	DefaultWindowBytes = 512 * (4096 + wr.PacketCost)
 	// DefaultWindowPSNs bounds the unacknowledged packets of small messages and of a
 	// small path MTU; with one of 1024 bytes it is as much as DefaultWindowBytes.
 	DefaultWindowPSNs = 2048

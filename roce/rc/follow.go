@@ -16,7 +16,7 @@ import (
 func (c *RC) Follow(p *roce.Packet, n int) (to mr.Span, k int) {
 	size := uint64(len(p.Payload))
 	switch {
-	case c.failed || n <= 0 || size != c.common.mtu || p.Pad != 0:
+	case c.common.failed || n <= 0 || size != c.common.mtu || p.Pad != 0:
 	case p.Opcode == roce.OpWriteMiddle || p.Opcode == roce.OpSendMiddle:
 		return c.resp.follow(p, uint64(n))
 	case p.Opcode == roce.OpReadRespMiddle:

@@ -95,7 +95,7 @@ func (w *doubles) placedAlone(p *roce.Packet, to mr.Span) {
 func (w *doubles) equal() {
 	x, y := *w.single.rc, *w.by.rc
 	for _, c := range []*RC{&x, &y} {
-		c.req.c, c.resp.c, c.resp.receives, c.req.spans, c.resp.spans = nil, nil, nil, nil, nil
+		c.req.c, c.resp.c, c.resp.receives, c.common.spans = nil, nil, nil, nil
 		c.resp.pend = wr.Ring[placement]{Head: c.resp.pend.Head, Tail: c.resp.pend.Tail}
 		require.Zero(w.t, c.resp.pend.Len())
 	}

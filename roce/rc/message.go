@@ -66,8 +66,8 @@ func (s *responder) target(t wr.Traits, p *roce.Packet) ([]mr.Span, fault) {
 func (s *responder) writeSpan(n uint64) []mr.Span {
 	to := s.msg.region
 	to.Off, to.Len = to.Off+s.msg.received, uint32(n)
-	s.spans = append(s.spans[:0], to)
-	return s.spans
+	s.c.common.spans = append(s.c.common.spans[:0], to)
+	return s.c.common.spans
 }
 
 // sendTarget scatters over the receive's spans; a message longer than they are
@@ -76,8 +76,8 @@ func (s *responder) sendTarget(n uint64) ([]mr.Span, fault) {
 	if s.msg.received+n > wr.SpanBytes(s.recv.Spans) {
 		return nil, fault{set: true, syndrome: roce.SynNakInvalid, local: cq.StatusLocalLength}
 	}
-	s.spans = wr.Slice(s.spans[:0], s.recv.Spans, s.msg.received, n)
-	return s.spans, fault{}
+	s.c.common.spans = wr.Slice(s.c.common.spans[:0], s.recv.Spans, s.msg.received, n)
+	return s.c.common.spans, fault{}
 }
 
 // endMessage notes what happens once the last packet's bytes are in memory.

@@ -47,14 +47,14 @@ func (s *responder) settle() {
 		if !e.done {
 			return
 		}
-		if s.c.failed {
+		if s.c.common.failed {
 			s.finishFailed(e)
 		} else {
 			s.effect(e)
 		}
 		s.pend.Pop()
 	}
-	if s.c.failed {
+	if s.c.common.failed {
 		s.flushReceive()
 	}
 }

@@ -16,7 +16,7 @@ import (
 // next call of a method of the RC.
 func (c *RC) Predict(p *roce.Packet) ([]mr.Span, bool) {
 	switch {
-	case c.failed || len(p.Payload) == 0 || p.Opcode.Transport() != roce.RC:
+	case c.common.failed || len(p.Payload) == 0 || p.Opcode.Transport() != roce.RC:
 		return nil, false
 	case p.Opcode.IsResponse():
 		return c.req.predict(p)
@@ -39,8 +39,8 @@ func (s *responder) predict(p *roce.Packet) ([]mr.Span, bool) {
 	if s.msg.received+n > wr.SpanBytes(s.recv.Spans) {
 		return nil, false
 	}
-	s.spans = wr.Slice(s.spans[:0], s.recv.Spans, s.msg.received, n)
-	return s.spans, true
+	s.c.common.spans = wr.Slice(s.c.common.spans[:0], s.recv.Spans, s.msg.received, n)
+	return s.c.common.spans, true
 }
 
 // predict is for READ responses.
@@ -60,8 +60,8 @@ func (r *requester) predict(p *roce.Packet) ([]mr.Span, bool) {
 	if uint64(len(p.Payload)) != n || !r.legalAnswer(w, p.Opcode) {
 		return nil, false
 	}
-	r.spans = wr.Slice(r.spans[:0], w.Spans, off, n)
-	return r.spans, true
+	r.c.common.spans = wr.Slice(r.c.common.spans[:0], w.Spans, off, n)
+	return r.c.common.spans, true
 }
 
 // Placed takes a packet whose payload was copied to where Predict said, right

@@ -13,12 +13,12 @@ import (
 // there are any. Of a peer that misses what is before it, it brings a NAK, or an answer
 // that passes the gap; of one that was only slow, nothing of interest.
 type probe struct {
-	state probeState
-	end   uint64 // of the probe
+	end uint64 // of the probe
 	// asked is what was unanswered when the end was asked for. If it still is at the next
 	// timeout, the peer tells no gap, and an answer that ends at the probe is taken for
 	// one.
 	asked uint64
+	state probeState
 	twice bool // this is the second probe since then
 }
 

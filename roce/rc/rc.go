@@ -18,7 +18,6 @@ type RC struct {
 
 	common  common
 	cause   Cause
-	failed  bool
 	pending []cq.Completion
 }
 
@@ -27,8 +26,10 @@ type common struct {
 	lqpn, rqpn roce.QPN
 	peer       netip.Addr
 	pkey       uint16
+	failed     bool // in the error state
 	mtu        uint64
 	stats      Stats
+	spans      []mr.Span // of the last Work, or what was predicted last
 }
 
 // Cause says why a connection is in the error state.
@@ -63,7 +64,7 @@ func (c *RC) Post(_ mono.Time, r *wr.Request) error {
 	if err := c.req.post(r); err != nil {
 		return err
 	}
-	if c.failed {
+	if c.common.failed {
 		c.req.flush()
 	}
 	return nil
@@ -74,7 +75,7 @@ func (c *RC) Post(_ mono.Time, r *wr.Request) error {
 // Work.Data aliases its payload.
 func (c *RC) Accept(now mono.Time, p *roce.Packet) wr.Work {
 	switch {
-	case c.failed:
+	case c.common.failed:
 		c.common.stats.DroppedInError++ // §3.17: no NAK from a QP in ERR
 	case p.Opcode == roce.OpCNP:
 		c.common.stats.CNPsReceived++
@@ -128,11 +129,11 @@ func (c *RC) Fetched(now mono.Time, token uint64, o wr.Outcome, held bool) {
 // Drain appends the packets that may leave now and reports whether it stopped
 // only because the batch is full. Responses come before requests.
 func (c *RC) Drain(now mono.Time, b *wr.Batch) (more bool) {
-	if c.failed {
+	if c.common.failed {
 		return false
 	}
 	more = c.resp.drain(b)
-	if c.failed { // the NAK that announces the error has just been emitted
+	if c.common.failed { // the NAK that announces the error has just been emitted
 		return more
 	}
 	return c.req.drain(now, b) || more
@@ -141,7 +142,7 @@ func (c *RC) Drain(now mono.Time, b *wr.Batch) (more bool) {
 // HasOutput reports whether Drain might give a packet. It may err on the side
 // of true.
 func (c *RC) HasOutput() bool {
-	return !c.failed && (c.resp.hasOutput() || c.req.hasOutput())
+	return !c.common.failed && (c.resp.hasOutput() || c.req.hasOutput())
 }
 
 // ReadsPending reports whether READ responses wait to be fetched. To keep reads
@@ -155,14 +156,14 @@ func (c *RC) Missing() bool { return c.resp.nak == nakSeq || c.resp.nak == nakSe
 
 // Expire fires the timers that are due at now.
 func (c *RC) Expire(now mono.Time) {
-	if !c.failed {
+	if !c.common.failed {
 		c.req.expire(now)
 	}
 }
 
 // Deadline returns when Expire wants to be called next; 0 is never.
 func (c *RC) Deadline() mono.Time {
-	if c.failed {
+	if c.common.failed {
 		return 0
 	}
 	return c.req.deadline()
@@ -212,7 +213,7 @@ func (c *RC) Fail(status cq.Status) {
 }
 
 // Failed reports whether the connection is in the error state.
-func (c *RC) Failed() bool { return c.failed }
+func (c *RC) Failed() bool { return c.common.failed }
 
 // Cause says what led to the error state.
 func (c *RC) Cause() Cause { return c.cause }
@@ -252,8 +253,8 @@ func (c *RC) SetMaxRead(n int) { c.req.maxRead = int32(n) }
 
 // fail enters the error state without touching the queues.
 func (c *RC) fail(why Cause) {
-	if !c.failed {
-		c.failed, c.cause = true, why
+	if !c.common.failed {
+		c.common.failed, c.cause = true, why
 		c.resp.abort()
 		c.resp.settle()
 	}

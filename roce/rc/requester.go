@@ -5,7 +5,6 @@ import (
 
 	"github.com/gohixl/hixl/cq"
 	"github.com/gohixl/hixl/internal/mono"
-	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/roce/wr"
 )
 
@@ -35,19 +34,18 @@ type requester struct {
 	win      window
 	rtt      roundTrip
 	timer    retryTimer
+	probe    probe
 	ackEvery int32
 	sinceAck int32
 
 	started, quiesced bool
-	probe             probe
 	seqErr            bool // an implied NAK is being repaired (§3.10)
 	nakDone           bool // a NAK for nakAt has been acted on
 	failStatus        cq.Status
 	failIndex         uint64 // the request that failed, if failStatus is not success
 	nakAt             uint64
 
-	spans []mr.Span // of the last Work
-	word  [8]byte
+	word [8]byte
 }
 
 func (r *requester) init(c *RC, cfg *Config) {
@@ -110,7 +108,7 @@ func (r *requester) acked() uint64 {
 // inFlight is the window cost of what was sent and has not been answered, as far
 // as it will be sent again or answered without anybody's doing.
 func (r *requester) inFlight() uint64 {
-	if r.c.failed || r.timer.full == 0 || r.send == r.una || r.silent() {
+	if r.c.common.failed || r.timer.full == 0 || r.send == r.una || r.silent() {
 		return 0
 	}
 	sent := r.nextCost
@@ -146,7 +144,7 @@ func (r *requester) progress(now mono.Time, from uint64) {
 	r.seqErr, r.nakDone = false, false
 	r.win.acked(r.una-from, r.hi-from)
 	if took, ok := r.rtt.acked(r.una, now); ok {
-		r.win.measured(r.una-r.rtt.from, took, r.rtt.least)
+		r.win.measured(r.una-r.rtt.from(), took, r.rtt.least)
 	}
 	r.judgeProbe()
 	if r.send < r.una {
@@ -226,7 +224,7 @@ func (r *requester) arrived(w *wr.WQE) uint32 {
 // fail puts the connection into the error state because of request i, if there is
 // one with that index.
 func (r *requester) fail(i uint64, why Cause) {
-	if r.c.failed {
+	if r.c.common.failed {
 		return
 	}
 	r.c.fail(why)
@@ -270,7 +268,7 @@ func (r *requester) committed(i uint64, o wr.Outcome) {
 	w.Busy--
 	r.uncommitted--
 	switch {
-	case r.c.failed:
+	case r.c.common.failed:
 		r.flush()
 	case o != wr.Done:
 		r.fail(i, Cause{Status: localFault(o)})
@@ -283,7 +281,7 @@ func (r *requester) committed(i uint64, o wr.Outcome) {
 func (r *requester) fetched(now mono.Time, i uint64, o wr.Outcome, held bool) {
 	if held {
 		r.held--
-		if r.held == 0 && r.una < r.hi && !r.c.failed {
+		if r.held == 0 && r.una < r.hi && !r.c.common.failed {
 			r.timer.since = now // the packets leave only now
 			r.arm(now)
 		}

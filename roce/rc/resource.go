@@ -107,9 +107,9 @@ func (s *responder) atomic(p *roce.Packet) wr.Work {
 	}
 	s.accept(r)
 	s.outstanding++
-	s.spans = append(s.spans[:0], span)
+	s.c.common.spans = append(s.c.common.spans[:0], span)
 	return wr.Work{
-		Kind: wr.WorkAtomic, Token: tokenPlace | (s.pend.Tail - 1), Spans: s.spans,
+		Kind: wr.WorkAtomic, Token: tokenPlace | (s.pend.Tail - 1), Spans: s.c.common.spans,
 		Op: p.Opcode, Operand: h.SwapAdd, Compare: h.Compare,
 	}
 }

@@ -75,8 +75,8 @@ func (s *responder) emitRead(b *wr.Batch, p *roce.Packet, r *resource) {
 	p.Opcode = readOpcode(r.next == r.begin, r.next+1 == r.npsn)
 	o := b.Add(p, int(n))
 	if n > 0 {
-		s.spans = append(s.spans[:0], r.span)
-		b.Gather(o, s.spans, off, n)
+		s.c.common.spans = append(s.c.common.spans[:0], r.span)
+		b.Gather(o, s.c.common.spans, off, n)
 		o.Token = tokenReadReply | (r.first+r.next)&tokenSeq
 	}
 	s.answered(r, r.first+r.next+1)
@@ -176,7 +176,7 @@ func (s *responder) fetched(seq uint64, o wr.Outcome, held bool) {
 	if held {
 		s.held--
 	}
-	if o == wr.Done || s.c.failed {
+	if o == wr.Done || s.c.common.failed {
 		return
 	}
 	f := fault{syndrome: roce.SynNakOp, local: localFault(o), seq: seq}

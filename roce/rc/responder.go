@@ -43,8 +43,6 @@ type responder struct {
 	ackedEnd uint64 // end of what has been acknowledged
 	fault    fault  // the fatal error waiting to be announced
 	cnp      cnpState
-
-	spans []mr.Span
 }
 
 // nakState is the answer owed to the expected packet (§4.2).

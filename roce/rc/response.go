@@ -44,7 +44,7 @@ func (r *requester) response(now mono.Time, p *roce.Packet) wr.Work {
 	if !passed && !isAck {
 		work = r.answer(p)
 	}
-	if r.c.failed {
+	if r.c.common.failed {
 		return work
 	}
 	r.progress(now, from)
@@ -171,8 +171,8 @@ func (r *requester) place(w *wr.WQE, i uint64, data []byte, off uint64) wr.Work 
 	if w.Discard {
 		return wr.Work{}
 	}
-	r.spans = wr.Slice(r.spans[:0], w.Spans, off, uint64(len(data)))
+	r.c.common.spans = wr.Slice(r.c.common.spans[:0], w.Spans, off, uint64(len(data)))
 	w.Busy++
 	r.uncommitted++
-	return wr.Work{Kind: wr.WorkPlace, Token: tokenRead | i, Spans: r.spans, Data: data}
+	return wr.Work{Kind: wr.WorkPlace, Token: tokenRead | i, Spans: r.c.common.spans, Data: data}
 }

@@ -28,9 +28,9 @@ type roundTrip struct {
 	least   time.Duration // it took lately, with no queue
 	most    time.Duration // it took lately
 	last    time.Duration // it took; 0: none was measured since a loss
-	backoff uint
-	from    uint64 // what was acknowledged when the sample began
-	seq     uint64 // it ends when this is acknowledged
+	seq     uint64        // the sample ends when this is acknowledged
+	flight  uint32        // how far before it what was acknowledged when the sample began
+	backoff uint32
 	sent    mono.Time
 }
 
@@ -38,7 +38,7 @@ type roundTrip struct {
 // everything before seq, unless one is under way; una has been acknowledged.
 func (r *roundTrip) start(una, seq uint64, now mono.Time) {
 	if r.sent.IsZero() {
-		r.from, r.seq, r.sent = una, seq, now
+		r.seq, r.flight, r.sent = seq, uint32(seq-una), now
 	}
 }
 
@@ -75,6 +75,9 @@ func (r *roundTrip) long() (long, ok bool) {
 	r.last = 0
 	return d > r.least+r.least/8 && d-r.least > r.most-d, d != 0
 }
+
+// from is what was acknowledged when the sample began that ended last.
+func (r *roundTrip) from() uint64 { return r.seq - uint64(r.flight) }
 
 // cancel drops the sample: after a resend an answer does not tell which copy it
 // is for.

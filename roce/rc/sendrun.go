@@ -74,8 +74,8 @@ func (s *responder) emitReadRun(b *wr.Batch, r *resource) bool {
 	seq := r.first + r.next
 	o := b.AddRun(s.packet(b, roce.OpReadRespMiddle, seq, roce.SynACK, r.msn), int(mtu), int(n))
 	s.c.common.stats.Responses += n - 1
-	s.spans = append(s.spans[:0], r.span)
-	b.Gather(o, s.spans, r.next*mtu, n*mtu)
+	s.c.common.spans = append(s.c.common.spans[:0], r.span)
+	b.Gather(o, s.c.common.spans, r.next*mtu, n*mtu)
 	o.Token, o.Step = tokenReadReply|seq&tokenSeq, 1
 	s.answered(r, seq+n)
 	return true

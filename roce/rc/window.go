@@ -50,20 +50,23 @@ const (
 // that are slow to wake up have them too, and smaller windows make none shorter.
 type window struct {
 	maxBytes uint64
-	max, min uint64
+	max      uint64
 	packets  uint64 // now
 	pipe     uint64 // what the way and a short queue hold; 0: not known
 	grown    uint64 // what growth has gathered, less than a packet, in packets times slowGrowth
-	lossless bool   // so far
-	full     int    // losses in a row that a queue's overflow explains
 	inRow    uint64 // packets delivered since the last loss, or since ever
 	recover  uint64 // no congestion counts before this sequence number is acknowledged
+	lossless bool   // so far
+	full     uint8  // losses in a row that a queue's overflow explains, up to fullAfter
 }
 
 func (w *window) init(s *SendConfig, mtu uint64) {
 	*w = window{maxBytes: max(uint64(s.WindowBytes), mtu+wr.PacketCost), max: uint64(s.WindowPSNs), lossless: true}
-	w.min, w.packets = min(minWindow, w.max), min(firstWindow, w.max)
+	w.packets = min(firstWindow, w.max)
 }
+
+// least is what loss leaves.
+func (w *window) least() uint64 { return min(minWindow, w.max) }
 
 // admits reports whether so many packets that weigh cost may be unacknowledged.
 func (w *window) admits(packets, cost uint64) bool { return packets <= w.packets && cost <= w.maxBytes }
@@ -115,14 +118,16 @@ func (w *window) lost() {
 	if w.pipe > 0 {
 		n = min(n, w.pipe)
 	}
-	w.packets = max(w.min, n)
+	w.packets = max(w.least(), n)
 }
 
 // blame takes into account that the last round trip before a loss was a long one, or
 // was not.
 func (w *window) blame(long bool) {
-	if w.full++; !long {
+	if !long {
 		w.full = 0
+	} else if w.full < fullAfter {
+		w.full++
 	}
 }
 
@@ -139,7 +144,7 @@ func (w *window) congested(una, hi uint64) {
 		return
 	}
 	w.recover, w.lossless, w.inRow = hi, false, max(w.inRow, calmAfter)
-	w.packets = max(w.min, w.packets/2)
+	w.packets = max(w.least(), w.packets/2)
 }
 
 // ackEvery returns after how many packets one asks for an acknowledgement, at
