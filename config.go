@@ -42,7 +42,8 @@ type Config struct {
 	// Events is how many asynchronous events wait, default 256.
 	Events int
 	// PathWindow is what all reliable connections to one address may have unanswered
-	// together, in bytes; 64 KiB or more, default 2 MiB. Those that may send no more
+	// together, in bytes of packets; 64 KiB or more, default 2,129,920: 512 packets of
+	// 4096 bytes and what else they weigh. Those that may send no more
 	// take turns. It is never more than a quarter of the socket's receive buffer, since
 	// the peer's is taken to be like ours. Over long distances more is of use.
 	PathWindow int

@@ -34,7 +34,8 @@ type ConnectOptions struct {
 	// FlowLabel chooses the UDP source port, by which paths are chosen; 20 bits, 0
 	// derives it from the queue pair numbers.
 	FlowLabel uint32
-	// Window bounds what is unacknowledged, in bytes; default 2 MiB, at most
+	// Window bounds what is unacknowledged, in bytes of packets; default 512 packets of
+	// 4096 bytes, which with what else they weigh are 2,129,920, at most
 	// [Config.PathWindow].
 	Window int
 	// FixedTimeout switches off the shorter timeouts that measured round trips

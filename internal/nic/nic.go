@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gohixl/hixl/internal/mono"
 	"github.com/gohixl/hixl/mr"
@@ -21,6 +22,7 @@ type NIC struct {
 	conn      transport.Conn
 	local     netip.Addr
 	clock     func() mono.Time
+	nap       func(time.Duration)
 	log       *slog.Logger
 	table     *mr.Table
 	qps       *qpnTable
@@ -71,7 +73,7 @@ func Open(cfg Config) (*NIC, error) {
 		return nil, err
 	}
 	n := &NIC{
-		cfg: cfg, conn: cfg.Conn, local: cfg.Conn.LocalAddr(), clock: cfg.Clock, log: cfg.Logger,
+		cfg: cfg, conn: cfg.Conn, local: cfg.Conn.LocalAddr(), clock: cfg.Clock, nap: nap, log: cfg.Logger,
 		table: table, qps: qps, events: qp.NewEventQueue(cfg.Events),
 		wake: make(chan struct{}, 1), quit: make(chan struct{}),
 	}

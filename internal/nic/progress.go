@@ -84,11 +84,9 @@ func (r *receiver) progress() bool {
 // its connection there is nothing but that timer, and a sleeping process would be
 // told of it a millisecond late.
 func (d *Driver) Patience(try int) bool {
-	for left := d.mine.Load(); left != 0; left &= left - 1 {
-		if d.nic.rx[bits.TrailingZeros64(left)].napping() {
-			nap(gatherFor)
-			return true
-		}
+	if d.napping() {
+		d.nic.nap(gatherFor)
+		return true
 	}
 	if d.nic.look(try) {
 		if try%switchEach == switchEach-1 {
@@ -107,6 +105,21 @@ func (d *Driver) Patience(try int) bool {
 		}
 	}
 	return false
+}
+
+// napping reports whether all receivers nap: while one does not, what comes by it is
+// not to wait for the others. In the mode that saves time the waiter parks instead.
+func (d *Driver) napping() bool {
+	left := d.mine.Load()
+	if left == 0 || d.nic.cfg.Progress == LowCPU {
+		return false
+	}
+	for ; left != 0; left &= left - 1 {
+		if !d.nic.rx[bits.TrailingZeros64(left)].napping() {
+			return false
+		}
+	}
+	return true
 }
 
 // soon is how far ahead the end of a timer is waited for awake.

@@ -114,6 +114,7 @@ func (r *receiver) poll(clock func() mono.Time) (int, error) {
 	}
 	afterReceive()
 	now := clock()
+	r.behind = max(r.behind-1, 0)
 	r.batch += uint64(len(r.nic.rx))
 	for i := range r.slots[:got] {
 		r.datagram(now, &r.slots[i])
@@ -316,14 +317,15 @@ func (r *receiver) drainSocket() error {
 		case err != nil:
 			return err
 		case r.full:
+		case n > 0 && r.gather.check:
 		case n > 0 && r.naps():
 			r.mu.Unlock()
-			nap(gatherFor)
+			r.nic.nap(gatherFor)
 			r.mu.Lock()
 		case r.gathers():
 			return nil
 		case n > 0:
-			try, r.behind = 0, max(r.behind-1, 0)
+			try = 0
 		case r.polls.Load() != polls || !r.nic.look(try):
 			return nil // an application looks itself, or it is time to park
 		default:

@@ -18,7 +18,7 @@ const (
 	// which four are on their way and a longer READ leaves no small rest.
 	DefaultWindowBytes = 512 * (4096 + wr.PacketCost)
 	// DefaultWindowPSNs bounds the unacknowledged packets of small messages and of a
-	// small path MTU; with one of 1024 bytes it is as much as DefaultWindowBytes.
+	// small path MTU; with one of 1024 bytes it is a little more than DefaultWindowBytes.
 	DefaultWindowPSNs = 2048
 	// MaxWindowPSNs keeps new packets and duplicates apart: a quarter of the
 	// 24-bit PSN space, half of what §3.2 allows.

@@ -174,9 +174,11 @@ func TestLostReadResponse(t *testing.T) {
 	a.deliverAll()
 	b.deliver() // First
 	b.lose(1)   // Middle
+	require.False(t, a.rc.Missing())
 	b.deliver() // Middle: later than expected
 	b.deliver() // Last
 	b.deliver() // ACK
+	require.True(t, a.rc.Missing())
 	a.drain()
 	a.want("READ_REQ 1 A va+1024 len=2976", "WRITE_ONLY 4 A va+5000 len=8 [8]", "WRITE_ONLY 5 A va+5008 len=8 [8]")
 	require.EqualValues(t, 1, a.rc.Stats().ImpliedNAKs)
@@ -185,6 +187,7 @@ func TestLostReadResponse(t *testing.T) {
 	b.want("READ_RESP_FIRST 1 msn=1 [1024]", "READ_RESP_MIDDLE 2 [1024]", "READ_RESP_LAST 3 msn=1 [928]", "ACK 5 msn=3")
 	require.Zero(t, b.mem[5000], "the WRITE is not executed again")
 	b.deliverAll()
+	require.False(t, a.rc.Missing())
 	a.wantDone("1:success", "2:success", "3:success")
 	require.Equal(t, b.mem[:4000], a.mem[:4000])
 }

@@ -150,9 +150,11 @@ func (c *RC) HasOutput() bool {
 // request.
 func (c *RC) ReadsPending() bool { return c.resp.nactive > 0 }
 
-// Missing reports whether requests of the peer's were dropped because one before
-// them has not come.
-func (c *RC) Missing() bool { return c.resp.nak == nakSeq || c.resp.nak == nakSeqSent }
+// Missing reports whether packets of the peer's were dropped because one before them
+// has not come: requests, or answers to our READs (§3.10).
+func (c *RC) Missing() bool {
+	return c.resp.nak == nakSeq || c.resp.nak == nakSeqSent || c.req.seqErr
+}
 
 // Expire fires the timers that are due at now.
 func (c *RC) Expire(now mono.Time) {

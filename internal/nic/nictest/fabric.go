@@ -144,9 +144,16 @@ func (f *Fabric) Run(d time.Duration) {
 // only Pair and what belongs to it can be used.
 func Over(tb testing.TB, conns ...transport.Conn) *Fabric {
 	tb.Helper()
+	return OverAs(tb, nic.Config{}, conns...)
+}
+
+// OverAs is Over for NICs of one configuration.
+func OverAs(tb testing.TB, cfg nic.Config, conns ...transport.Conn) *Fabric {
+	tb.Helper()
 	f := &Fabric{tb: tb}
 	for _, c := range conns {
-		n, err := nic.Open(nic.Config{Conn: c})
+		cfg.Conn = c
+		n, err := nic.Open(cfg)
 		require.NoError(tb, err)
 		f.NICs = append(f.NICs, n)
 		tb.Cleanup(func() { _ = n.Close() })

@@ -30,7 +30,7 @@ TEXT ·crcAVX512(SB), NOSPLIT, $0-36
 // AHEAD is how far in front of what is copied the source is asked for. The processor
 // itself looks ahead in the block at hand, but packets are copied one by one: the sum of
 // one is reduced and the next header summed, and memory would rest meanwhile. Behind the
-// end of the source it does nothing.
+// end of the source it asks in vain, but does no harm.
 #define AHEAD 2048
 
 // func copyCRCAVX512(dst *byte, src []byte, crc uint32) uint32
