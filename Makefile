@@ -29,7 +29,7 @@ GOFILES    = $$(git ls-files --cached --others --exclude-standard '*.go')
 
 .PHONY: help
 help: ## show this list
-	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check fmt vet lint tidy generate cross static
 check: fmt vet tidy generate cross static lint ## all checks that run no protocol test
@@ -113,10 +113,10 @@ ascendsim: ## the library that stands in for the Ascend driver, in .cache/ascend
 .PHONY: bench-results bench-floors bench-compare .cache/hixl-bench
 bench-results: bench-floors bench-compare ## measure everything anew into bench/RESULTS.md and bench/compare.html (root, 10 minutes on a quiet machine; ucx-utils, iperf3, libfabric-bin)
 
-bench-floors: .cache/hixl-bench ## its goals, each in two passes
+bench-floors: .cache/hixl-bench ## measure the goals of the datapath into bench/RESULTS.md, each in two passes
 	.cache/hixl-bench floors --passes 2 --into bench/RESULTS.md
 
-bench-compare: .cache/hixl-bench ## its table of all contenders by size, and the plot
+bench-compare: .cache/hixl-bench ## measure all contenders by size into bench/RESULTS.md and bench/compare.html
 	.cache/hixl-bench compare --rounds 7 --duration 700ms --into bench/RESULTS.md --plot bench/compare.html
 
 .cache/hixl-bench:
@@ -139,7 +139,7 @@ interop: ## the whole matrix against rdma_rxe in user-mode Linux; writes interop
 interop-xdp: ## the same with ours on raw frames by AF_XDP, native and generic; writes interop/INTEROP-XDP.md and xdp-report.json (root, Debian)
 	$(GO) run ./interop/cmd/interop -xdp native,generic -write
 
-interop-smoke: ## its short run against Debian's own kernel, emulated (root, Debian)
+interop-smoke: ## a few of the tools against rdma_rxe in Debian's own kernel, emulated (root, Debian)
 	$(GO) run ./interop/cmd/interop -backend qemu -smoke
 
 .PHONY: tools
