@@ -57,6 +57,21 @@ var baselineKinds = []baselineKind{
 	foreignKind(BaselineLibfabric, &libfabric),
 }
 
+// foreign reports whether another program moves the bytes, which nobody compares.
+func (b Baseline) foreign() bool {
+	k := b.kind()
+	return k != nil && k.program != nil
+}
+
+// label is the name in tables. It tells of a program that waits for each message before
+// the next, since its bandwidth is no pipeline's.
+func (b Baseline) label() string {
+	if k := b.kind(); k != nil && k.program != nil && k.program.alone {
+		return string(b) + " (1 in flight)"
+	}
+	return string(b)
+}
+
 // foreignKind is a baseline that another program measures.
 func foreignKind(name Baseline, p *program) baselineKind {
 	return baselineKind{

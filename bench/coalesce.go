@@ -43,6 +43,10 @@ type CoalesceReport struct {
 	Rounds   int              `json:"rounds"`
 	Duration string           `json:"duration"`
 	Mode     string           `json:"mode"`
+	Machine  string           `json:"machine"`
+	Local    string           `json:"local"`
+	Peer     string           `json:"peer"`
+	Seed     uint64           `json:"seed"`
 	Results  []CoalesceResult `json:"results"`
 	Ratios   []CoalesceRatio  `json:"ratios"`
 }
@@ -68,7 +72,7 @@ type CoalesceRatio struct {
 
 // RunCoalesce measures signaled, unsignaled and gathered writes of a context, and
 // TCP, in messages per second, round by round. Of cfg it uses Duration, Rounds,
-// Local and PeerLocal; both ends are in this process. The bytes of each part are
+// Seed, Local and PeerLocal; both ends are in this process. The bytes of each part are
 // verified; a *[MismatchError] is the end of the run.
 func RunCoalesce(ctx context.Context, cfg Config) (_ *CoalesceReport, err error) {
 	cfg = cfg.withDefaults()
@@ -88,7 +92,10 @@ func RunCoalesce(ctx context.Context, cfg Config) (_ *CoalesceReport, err error)
 			rates[way] = append(rates[way], rate)
 		}
 	}
-	r := &CoalesceReport{Size: coalesceSize, Rounds: cfg.Rounds, Duration: cfg.Duration.String(), Mode: modeInProcess}
+	r := &CoalesceReport{
+		Size: coalesceSize, Rounds: cfg.Rounds, Duration: cfg.Duration.String(), Mode: modeInProcess,
+		Machine: Machine(), Local: cfg.Local.String(), Peer: cfg.PeerLocal.String(), Seed: cfg.Seed,
+	}
 	for _, way := range coalesceWays {
 		r.Results = append(r.Results, CoalesceResult{Op: way, MsgsPerS: median(rates[way]), Verified: true})
 	}
@@ -119,6 +126,10 @@ func (r *CoalesceReport) WriteJSON(w io.Writer) error {
 
 // WriteTable writes the report for people.
 func (r *CoalesceReport) WriteTable(w io.Writer) error {
+	head := headline(r.Local, r.Peer, r.Mode, r.Machine)
+	if _, err := fmt.Fprintf(w, "%ssize %s, %s, %s a way, seed %d\n\n", head, formatSize(r.Size), plural(r.Rounds, "round"), r.Duration, r.Seed); err != nil {
+		return err
+	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(t, format, args...) } // Flush tells
 	line("way\tmessages/s\t\n")
@@ -139,10 +150,11 @@ type coalesceMover struct {
 	src, dst *hixl.Region
 	remote   *hixl.RemoteRegion
 	tcp      *tcpSink
+	seed     uint64
 }
 
 func newCoalesceMover(ctx context.Context, cfg Config) (m *coalesceMover, err error) {
-	m = new(coalesceMover)
+	m = &coalesceMover{seed: cfg.Seed}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.close())
@@ -198,7 +210,7 @@ func (m *coalesceMover) close() (err error) {
 // measure runs one way for a time, warmed up, and verifies what it moved.
 func (m *coalesceMover) measure(ctx context.Context, way string, d time.Duration, round int) (float64, error) {
 	for i := 0; i < coalesceArea; i += 8 {
-		binary.LittleEndian.PutUint64(m.src.Bytes()[i:], uint64(i)*0x9E3779B97F4A7C15+uint64(round)*31+uint64(len(way)))
+		binary.LittleEndian.PutUint64(m.src.Bytes()[i:], m.seed+uint64(i)*0x9E3779B97F4A7C15+uint64(round)*31+uint64(len(way)))
 	}
 	clear(m.dst.Bytes())
 	move := map[string]func(context.Context, time.Duration) (uint64, error){

@@ -16,7 +16,7 @@ import (
 // All ways move and verify messages, and the report tells which against which.
 func TestRunCoalesce(t *testing.T) {
 	r, err := RunCoalesce(t.Context(), Config{
-		Duration: 40 * time.Millisecond, Rounds: 2, Local: netip.MustParseAddr("127.66.9.1"), PeerLocal: netip.MustParseAddr("127.66.9.2"),
+		Duration: 40 * time.Millisecond, Rounds: 2, Seed: 9, Local: netip.MustParseAddr("127.66.9.1"), PeerLocal: netip.MustParseAddr("127.66.9.2"),
 	})
 	require.NoError(t, err)
 	require.Len(t, r.Results, len(coalesceWays))
@@ -32,6 +32,7 @@ func TestRunCoalesce(t *testing.T) {
 	out.Reset()
 	require.NoError(t, r.WriteTable(&out))
 	require.Contains(t, out.String(), "coalesce / plain")
+	require.Contains(t, out.String(), "127.66.9.1 -> 127.66.9.2, one process\nmachine: "+Machine()+"\nsize 64, 2 rounds, 40ms a way, seed 9\n")
 	for _, q := range r.Ratios {
 		require.LessOrEqual(t, q.Min, q.Median)
 		require.LessOrEqual(t, q.Median, q.Max)

@@ -24,7 +24,7 @@ func (r *Report) WriteComparison(w io.Writer) error {
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	c := &r.Config
-	fmt.Fprintf(&b, "%s; %s, region %s, %d rounds in turns, %s a cell.\n\n", Machine(), c.Mode+pinnedTo(c.Pinned), formatSize(c.Region), c.Rounds, c.Duration)
+	fmt.Fprintf(&b, "%s; %s, region %s, %s in turns, %s a cell.\n\n", Machine(), c.Mode+pinnedTo(c.Pinned), formatSize(c.Region), plural(c.Rounds, "round"), c.Duration)
 	for _, g := range r.grids() {
 		g.markdown(&b, g.head...)
 	}
@@ -48,9 +48,9 @@ func (r *Report) grids() []*headed {
 	latency := mk("latency, ours / theirs"+byRound+" (less is better)", "ours", "theirs")
 	for i := range r.Ratios {
 		q := &r.Ratios[i]
-		bandwidth.set(q.Size, spreadCell(Spread{q.Median, q.Min, q.Max, q.Rounds}), q.Op.String(), string(q.Against))
+		bandwidth.set(q.Size, spreadCell(Spread{q.Median, q.Min, q.Max, q.Rounds}), q.Op.String(), q.Against.label())
 		if q.Latency != nil {
-			latency.set(q.Size, spreadCell(*q.Latency), q.Op.String(), string(q.Against))
+			latency.set(q.Size, spreadCell(*q.Latency), q.Op.String(), q.Against.label())
 		}
 	}
 	rates, times := mk("GB/s", "who"), mk("latency one way (half of there and back), us: p50, and p99", "who")

@@ -20,7 +20,7 @@ var goalsHead = []string{"goal", "floor", "aim", "median", "spread", "ours", "th
 // WriteTable writes a line a goal, and what each of them says.
 func (r *GoalsReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "hixl-bench floors: %s, %s, seed %d, ICRC on, every byte verified outside the timed part\n\n",
+	fmt.Fprintf(&b, "hixl-bench floors: %s, %s, seed %d, ICRC on, every byte of ours, tcp, shm and memcpy verified outside the timed part\n\n",
 		r.Mode+pinnedTo(r.Pinned), r.turns(), r.Seed)
 	rows := [][]string{goalsHead}
 	for i := range r.Goals {
@@ -58,7 +58,7 @@ func (r *GoalsReport) baselines() (s string) {
 
 // turns says how often what was measured.
 func (r *GoalsReport) turns() string {
-	s := fmt.Sprintf("%d rounds in turns, %s a side", r.Rounds, r.Duration)
+	s := fmt.Sprintf("%s in turns, %s a side", plural(r.Rounds, "round"), r.Duration)
 	if r.Passes > 1 {
 		s = fmt.Sprintf("%d passes of %s", r.Passes, s)
 	}
@@ -79,7 +79,7 @@ func (r *GoalsReport) disturbed() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("not quiet: in %d of %d rounds of ours, threads waited for a processor for more than a tenth of the time.\n", n, of)
+	return fmt.Sprintf("not quiet: in %d of %s of ours, threads waited for a processor for more than a tenth of the time.\n", n, plural(of, "round"))
 }
 
 // latencies reports whether a latency of ours was measured.

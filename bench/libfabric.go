@@ -16,7 +16,7 @@ var libfabric = program{
 	client: func(size int, n uint64) []string {
 		return append(libfabricArgs(size, n), "-P", programPort, "127.0.0.1")
 	},
-	parse: parseLibfabric,
+	alone: true, parse: parseLibfabric,
 }
 
 // libfabricArgs are those that both sides must be given alike.

@@ -120,6 +120,29 @@ func TestTableTellsTheCauses(t *testing.T) {
 	require.Contains(t, table(Causes{RxOverflow: 7}), "sysctl -w net.core.rmem_max=16777216")
 }
 
+// Only those whose bytes were compared are said to be verified.
+func TestVerifiedNamesThem(t *testing.T) {
+	of := func(b ...Baseline) string { return (&Report{Config: ReportConfig{Baselines: b}}).verified() }
+	require.Equal(t, "Every byte of ours was verified.\n", of())
+	require.Equal(t, "Every byte of ours and tcp was verified.\n", of(BaselineTCP))
+	require.Equal(t, "Every byte of ours, tcp, shm and memcpy was verified; what foreign programs moved was not.\n", of(AllBaselines()...))
+}
+
+func TestLabelsTellOfOneInFlight(t *testing.T) {
+	require.Equal(t, []string{"tcp", "shm", "memcpy", "ucx", "ucx-get (1 in flight)", "iperf3", "libfabric (1 in flight)"}, each(AllBaselines(), Baseline.label))
+}
+
+func TestDigits(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 123.4: "123", 12.34: "12.3", 1.234: "1.23", 0.1234: "0.123", 0.01234: "0.0123", 0.001234: "0.0012",
+		0.000987: "0.000987", 0.00003: "0.0000300", -0.5: "-0.5000",
+	} {
+		require.Equal(t, want, digits(v))
+	}
+	require.Equal(t, "1 round", plural(1, "round"))
+	require.Equal(t, "0 rounds", plural(0, "round"))
+}
+
 func TestInterruptedIsToldOnlyThen(t *testing.T) {
 	r := goldenReport()
 	for _, interrupted := range []bool{false, true} {

@@ -19,8 +19,8 @@ func (r *Report) WritePlot(w io.Writer) error {
 	b.WriteString(plotHead)
 	c := &r.Config
 	fmt.Fprintf(&b, "<h1>hixl-bench compare</h1>\n<p>%s</p>\n", html.EscapeString(fmt.Sprintf(
-		"%s; %s, region %s, %d rounds in turns, medians, seed %d; every byte of ours, tcp, shm and memcpy verified. %s",
-		c.Machine, c.Mode+pinnedTo(c.Pinned), formatSize(c.Region), c.Rounds, c.Seed, r.interrupted())))
+		"%s; %s, region %s, %s in turns, medians, seed %d; every byte of %s verified. %s",
+		c.Machine, c.Mode+pinnedTo(c.Pinned), formatSize(c.Region), plural(c.Rounds, "round"), c.Seed, r.compared(), r.interrupted())))
 	chart{
 		title: "Bandwidth", unit: "GB/s", value: func(p point) float64 { return p.gbPerS },
 	}.write(&b, lines)
@@ -88,7 +88,7 @@ func (r *Report) lines() []plotLine {
 		if x.LatencyUS != nil {
 			p.oneWayUS, p.p99US = x.LatencyUS.P50/2, x.LatencyUS.P99/2
 		}
-		add(string(x.Name), false, p)
+		add(x.Name.label(), false, p)
 	}
 	return out
 }

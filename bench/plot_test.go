@@ -37,8 +37,8 @@ func TestPlotShowsEveryContender(t *testing.T) {
 	require.NoError(t, r.WritePlot(&b))
 	text := wellFormed(t, b.String())
 	for _, name := range append(AllBaselines(), "hixl write", "hixl cas") {
-		require.Equal(t, 2, len(regexp.MustCompile(">"+string(name)+"</text>").FindAllString(b.String(), -1)), "%s in both charts", name)
-		require.Contains(t, text, string(name)+" ", "its points")
+		require.Equal(t, 2, len(regexp.MustCompile(regexp.QuoteMeta(">"+name.label()+"</text>")).FindAllString(b.String(), -1)), "%s in both charts", name)
+		require.Contains(t, text, name.label()+" ", "its points")
 	}
 	for _, s := range []string{"64", "1MiB", "GB/s", "us", "Bandwidth", "Latency", "prefers-color-scheme: dark"} {
 		require.Contains(t, text, s)

@@ -21,6 +21,8 @@ type program struct {
 	// least is how many messages of a size a run of client must have to tell of the
 	// program, nil when a short one does.
 	least func(size int) uint64
+	// alone: one message is in flight, in bandwidth too.
+	alone bool
 	// parse reads what the client printed about n messages of size bytes.
 	parse func(out []byte, size int, n uint64) (figures, error)
 }

@@ -3,6 +3,8 @@ package bench
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,16 +29,25 @@ func (r *Report) interrupted() string {
 	return fmt.Sprintf("Interrupted: what had finished no round is missing, the rest may have fewer than %d.\n", r.Config.Rounds)
 }
 
+// headline says between whom and on what machine a run was.
+func headline(local, peer, mode, machine string) string {
+	s := fmt.Sprintf("hixl-bench: RoCEv2 over UDP port 4791, %s -> %s, %s\n", local, peer, mode)
+	if machine != "" {
+		s += "machine: " + machine + "\n"
+	}
+	return s
+}
+
 func (r *Report) heading(b *strings.Builder) {
 	c := &r.Config
-	fmt.Fprintf(b, "hixl-bench: RoCEv2 over UDP port 4791, %s -> %s, %s\n", c.Local, c.Peer, c.Mode+pinnedTo(c.Pinned))
-	fmt.Fprintf(b, "region %s, mtu %s, %d rounds, %s a cell, seed %d\n",
+	b.WriteString(headline(c.Local, c.Peer, c.Mode+pinnedTo(c.Pinned), c.Machine))
+	fmt.Fprintf(b, "region %s, mtu %s, %s, %s a cell, seed %d\n",
 		formatSize(c.Region), join(c.MTUs, func(m int) string {
 			if m == 0 {
 				return "auto"
 			}
 			return strconv.Itoa(m)
-		}), c.Rounds, c.Duration, c.Seed)
+		}), plural(c.Rounds, "round"), c.Duration, c.Seed)
 	if c.LowLatency {
 		b.WriteString("progress: low latency on both sides\n")
 	}
@@ -51,7 +62,7 @@ func (r *Report) heading(b *strings.Builder) {
 }
 
 func (r *Report) legend() string {
-	s := "lat us: " + r.Config.LatencyIs + ".\n" +
+	s := "p50, p99, p99.9 us: " + r.Config.LatencyIs + ".\n" +
 		"GB is 1e9 bytes of payload; cpu is user and system time of both processes; rtx is packets sent again.\n"
 	if len(r.Baselines) > 0 {
 		s += "vs: bandwidth against the baseline moving the same size in the same round, median [min..max].\n"
@@ -64,7 +75,26 @@ func (r *Report) contenders() (s string) {
 	if r.Config.TCP != "" {
 		s += "tcp: " + r.Config.TCP + "; its latency is a message and an 8-byte answer.\n"
 	}
-	return s + r.abouts() + r.causes() + "Every byte that arrived was verified.\n"
+	return s + r.abouts() + r.causes() + r.verified()
+}
+
+// verified says whose bytes were compared: foreign programs' are their own business.
+func (r *Report) verified() string {
+	foreign := ""
+	if slices.ContainsFunc(r.Config.Baselines, Baseline.foreign) {
+		foreign = "; what foreign programs moved was not"
+	}
+	return "Every byte of " + r.compared() + " was verified" + foreign + ".\n"
+}
+
+// compared names those whose bytes were, such as "ours, tcp and memcpy".
+func (r *Report) compared() string {
+	own := slices.DeleteFunc(slices.Clone(r.Config.Baselines), Baseline.foreign)
+	if len(own) == 0 {
+		return "ours"
+	}
+	last := len(own) - 1
+	return strings.Join(append([]string{"ours"}, each(own[:last], func(b Baseline) string { return string(b) })...), ", ") + " and " + string(own[last])
 }
 
 // abouts explains the baselines that need it, and those that are missing.
@@ -98,8 +128,8 @@ func (r *Report) causes() string {
 	if all == (Causes{}) {
 		return ""
 	}
-	s := fmt.Sprintf("Packets sent again (rtx) have their causes in %d RNR NAKs (no receive was posted), %d sequence NAKs and %d timeouts; %d packets were dropped at full receive buffers.\n",
-		all.RNRNAKs, all.SeqNAKs, all.Timeouts, all.RxOverflow)
+	s := fmt.Sprintf("Packets sent again have their causes in %s (no receive was posted), %s and %s; packets dropped at full receive buffers: %d.\n",
+		plural(all.RNRNAKs, "RNR NAK"), plural(all.SeqNAKs, "sequence NAK"), plural(all.Timeouts, "timeout"), all.RxOverflow)
 	if all.RxOverflow > 0 {
 		s += fmt.Sprintf("Full receive buffers: allow larger ones on both sides, sysctl -w net.core.rmem_max=%d (or run with CAP_NET_ADMIN); or choose a lower --depth or --qps.\n",
 			udp.DefaultRecvBuffer)
@@ -116,14 +146,14 @@ func (r *Report) rows() [][]string {
 	}
 	head = append(head, "GB/s", "msg/s", "p50 us", "p99 us", "p99.9 us", "cpu s/GB", "rtx")
 	for _, b := range r.Config.Baselines {
-		head = append(head, "vs "+string(b))
+		head = append(head, "vs "+b.label())
 	}
 	rows := [][]string{head}
 	for i := range r.Results {
 		rows = append(rows, r.resultRow(&r.Results[i], several))
 	}
 	for _, x := range r.Baselines {
-		row := []string{string(x.Name), formatSize(x.Size)}
+		row := []string{x.Name.label(), formatSize(x.Size)}
 		if several {
 			row = append(row, "", "", "")
 		}
@@ -171,7 +201,8 @@ func (l *Latency) cells() []string {
 	return []string{digits(l.P50), digits(l.P99), digits(l.P999)}
 }
 
-// digits writes three significant digits without an exponent.
+// digits writes three significant digits without an exponent, at most four places
+// above a thousandth.
 func digits(v float64) string {
 	switch {
 	case v == 0:
@@ -184,9 +215,19 @@ func digits(v float64) string {
 		return strconv.FormatFloat(v, 'f', 2, 64)
 	case v >= 0.1:
 		return strconv.FormatFloat(v, 'f', 3, 64)
-	default:
+	case v >= 0.001 || !(v > 0):
 		return strconv.FormatFloat(v, 'f', 4, 64)
+	default:
+		return strconv.FormatFloat(v, 'f', 2-int(math.Floor(math.Log10(v))), 64)
 	}
+}
+
+// plural writes how many there are of what.
+func plural[N int | uint64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // count writes a rate with k or M.

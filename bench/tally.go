@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
 )
@@ -23,7 +22,7 @@ func (t *tally) failed(err error) {
 // result is one line about a session that ended with err on its control
 // connection and so many cells open.
 func (t *tally) result(err error, open int) string {
-	done := fmt.Sprintf("%d rounds verified", t.rounds)
+	done := plural(t.rounds, "round") + " verified"
 	switch {
 	case t.first != nil:
 		return "failed: " + oneLine(t.first) + "; " + done

@@ -18,7 +18,7 @@ func TestTallyTellsTheResult(t *testing.T) {
 		{tally{cells: 2, rounds: 6}, nil, 0, "finished, 6 rounds verified"},
 		{tally{cells: 2, rounds: 5}, nil, 1, "the requester left before the end; 5 rounds verified"},
 		{tally{cells: 2, rounds: 5}, errors.New("reset"), 1, "broke off: reset; 5 rounds verified"},
-		{tally{cells: 2, rounds: 1, first: errors.New("wrong\nbytes")}, errors.New("reset"), 1, "failed: wrong bytes; 1 rounds verified"},
+		{tally{cells: 2, rounds: 1, first: errors.New("wrong\nbytes")}, errors.New("reset"), 1, "failed: wrong bytes; 1 round verified"},
 	} {
 		require.Equal(t, c.want, c.t.result(c.err, c.open))
 	}

@@ -28,6 +28,7 @@ func ucxProgram(test, about string, latency func(int, uint64) []string) program 
 	if latency != nil {
 		p.least = ucxPuts
 	} else { // the one test tells both, of the whole operation
+		p.alone = true
 		p.parse = func(out []byte, size int, n uint64) (figures, error) {
 			f, err := parseUCX(out, size, n)
 			f.oneWay /= 2

@@ -34,7 +34,7 @@ func (l *opList) String() string {
 func (o *options) coalesce(c *cobra.Command, cfg bench.Config) error {
 	for _, f := range []string{"size", "qps", "depth", "mtu", "region", "baseline", "csv", "loss", "reorder", "duplicate", "corrupt", "peer", "netns", "transport", "no-trains", "shards", "low-latency"} {
 		if c.Flags().Changed(f) {
-			return &bench.FlagError{Flag: f, Given: "with --op coalesce", Allowed: "--duration, --rounds, --local and --json", Do: "leave it out"}
+			return &bench.FlagError{Flag: f, Given: "with --op coalesce", Allowed: "--duration, --rounds, --seed, --local and --json", Do: "leave it out"}
 		}
 	}
 	rep, err := bench.RunCoalesce(c.Context(), cfg)

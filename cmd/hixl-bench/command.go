@@ -49,8 +49,8 @@ func command() *cobra.Command {
 		Short: "Measure RDMA operations over RoCEv2 between two processes, verified, against TCP",
 		Long: `hixl-bench starts a second process of itself as the peer, connects 127.0.0.1 and
 127.0.0.2 (UDP port 4791 on both) and measures one-sided and two-sided operations:
-bandwidth with many messages outstanding, latency with one. Every byte that
-arrives is verified. The baselines move the same sizes in the same rounds.`,
+bandwidth with many messages outstanding, latency with one. Every byte of
+ours, tcp, shm and memcpy is verified. The baselines move the same sizes in the same rounds.`,
 		Example: `  hixl-bench
   hixl-bench --op write,read --size 4k,1MiB --duration 2s --rounds 7 --json
   hixl-bench --loss 0.01 --reorder 0.01

@@ -22,8 +22,8 @@ func floorsCommand() *cobra.Command {
 		Use:   "floors [name...]",
 		Short: "Measure what the datapath is held to, a line a goal",
 		Long: `floors measures, goal by goal, the figures that the datapath is held to: ours and
-what it is compared with in turns, in two processes, every byte verified outside
-the timed part. Names choose goals; one that ends in "-" stands for all that begin
+what it is compared with in turns, in two processes, every byte of ours, tcp, shm and
+memcpy verified outside the timed part. Names choose goals; one that ends in "-" stands for all that begin
 so. Without any, all are measured, which takes some minutes.`,
 		Example: `  hixl-bench floors
   hixl-bench floors write-1m latency-
