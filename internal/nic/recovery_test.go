@@ -6,9 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gohixl/hixl/internal/mono"
+	"github.com/gohixl/hixl/internal/nic"
 	"github.com/gohixl/hixl/internal/nic/nictest"
 	"github.com/gohixl/hixl/mr"
 	"github.com/gohixl/hixl/qp"
+	"github.com/gohixl/hixl/roce"
 	"github.com/gohixl/hixl/roce/wr"
 	"github.com/gohixl/hixl/transport/sim"
 )
@@ -104,4 +107,30 @@ func TestAnswerIsHeardBeforeTimers(t *testing.T) {
 	d.Patience(1 << 20)
 	require.Zero(t, a.NIC.Stats().RC.EarlyTimeouts+a.NIC.Stats().RC.Timeouts)
 	require.Len(t, a.Take(a.Send), 1)
+}
+
+// A stepped NIC knows no time but that it is polled with, also for what it hears before
+// a timer fires.
+func TestPollKeepsToItsTime(t *testing.T) {
+	looks := 0
+	f := nictest.New(t, nictest.Config{Hosts: 2, Net: sim.Config{Seed: 1}, Tune: func(_ int, c *nic.Config) {
+		clock := c.Clock
+		c.Clock = func() mono.Time {
+			looks++
+			return clock()
+		}
+	}})
+	a, b := f.Pair(0, 1, nictest.PairConfig{MTU: roce.MTU1024})
+	const size = 100 << 10 // more packets than a batch has
+	local, remote := a.Region(size), b.Region(size)
+	a.Post(qp.SendWR{Op: wr.OpRead, Flags: wr.Signaled, SGE: []mr.SGE{local.SGE(0, size)}, RemoteAddr: remote.Addr(), RKey: remote.RKey()})
+	next := a.NIC.Next()
+	f.Net.Advance(f.Now().Add(next.Sub(f.Now()) / 2))
+	require.True(t, b.NIC.Poll(f.Now()))
+	f.Net.Advance(next)
+	looks = 0
+	require.True(t, a.NIC.Poll(f.Now()))
+	require.Zero(t, looks)
+	require.Len(t, a.Take(a.Send), 1)
+	require.Zero(t, a.NIC.Stats().RC.EarlyTimeouts)
 }

@@ -33,7 +33,7 @@ func (n *NIC) serve() {
 	defer timer.Stop()
 	for {
 		now := n.clock()
-		n.service(now)
+		n.service(now, n.clock)
 		n.attend(now)
 		if next := n.Next(); !next.IsZero() {
 			timer.Reset(max(next.Sub(now), 0))
@@ -49,16 +49,20 @@ func (n *NIC) serve() {
 	}
 }
 
-// service deals with everything that is due and reports whether anything was.
-func (n *NIC) service(now mono.Time) bool {
+// service deals with everything that is due and reports whether anything was. What is
+// received meanwhile is received at the time of clock.
+func (n *NIC) service(now mono.Time, clock func() mono.Time) bool {
 	n.svcMu.Lock()
 	defer n.svcMu.Unlock()
-	return n.fire(now, 0)
+	return n.fireBy(now, clock, 0)
 }
 
-// fire is service with svcMu held, and with the patience of who calls it for what
-// others add meanwhile.
-func (n *NIC) fire(now mono.Time, patience int) bool {
+// fire is service on the NIC's own clock with svcMu held, and with the patience of who
+// calls it for what others add meanwhile.
+func (n *NIC) fire(now mono.Time, patience int) bool { return n.fireBy(now, n.clock, patience) }
+
+// fireBy is fire on any clock.
+func (n *NIC) fireBy(now mono.Time, clock func() mono.Time, patience int) bool {
 	n.svc.patience = patience
 	qs := n.due[:0]
 	n.over = n.late.take(n.over[:0])
@@ -75,7 +79,7 @@ func (n *NIC) fire(now mono.Time, patience int) bool {
 	fired := len(qs)
 	for _, r := range n.rx {
 		if next := r.timers.next(); !next.IsZero() && !now.Before(next) {
-			r.hear()
+			r.hear(clock)
 		}
 		qs = r.timers.due(now, qs)
 	}
@@ -102,27 +106,29 @@ const hearBatches = 16
 // hear handles what has arrived before a timer fires for want of it: when this process
 // had no processor, the answers wait in the receive buffer. Who else is at it handles
 // them as well.
-func (r *receiver) hear() {
+func (r *receiver) hear(clock func() mono.Time) {
 	for full, try := true, 0; full && try < hearBatches && r.mu.TryLock(); try++ {
-		got, _ := r.poll(r.nic.clock) // an error comes again
+		got, _ := r.poll(clock) // an error comes again
 		full = got > 0 && r.full
 		r.mu.Unlock()
 	}
 }
 
-// Poll lets a stepped NIC do what there is to do at now, without blocking: one
-// batch of packets, late memory, timers. It reports whether there was anything.
+// Poll lets a stepped NIC do what there is to do at now, without blocking: a batch of
+// packets of each receiver, late memory, timers, and before a timer fires what else has
+// come, up to 16 batches more of its receiver. It reports whether there was anything.
 func (n *NIC) Poll(now mono.Time) (worked bool) {
+	clock := func() mono.Time { return now }
 	for _, r := range n.rx {
 		r.mu.Lock()
-		got, err := r.poll(func() mono.Time { return now })
+		got, err := r.poll(clock)
 		r.mu.Unlock()
 		if err != nil && !passing(err) {
 			n.stopped(err)
 		}
 		worked = worked || got > 0
 	}
-	worked = n.service(now) || worked
+	worked = n.service(now, clock) || worked
 	return n.attend(now) || worked
 }
 
