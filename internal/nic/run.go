@@ -105,11 +105,15 @@ const hearBatches = 16
 
 // hear handles what has arrived before a timer fires for want of it: when this process
 // had no processor, the answers wait in the receive buffer. Who else is at it handles
-// them as well.
+// them as well. A receiver whose nap is on has had a processor: just before, it took all
+// that there was.
 func (r *receiver) hear(clock func() mono.Time) {
 	for full, try := true, 0; full && try < hearBatches && r.mu.TryLock(); try++ {
-		got, _ := r.poll(clock) // an error comes again
-		full = got > 0 && r.full
+		full = false
+		if !r.napping() {
+			got, _ := r.poll(clock) // an error comes again
+			full = got > 0 && r.full
+		}
 		r.mu.Unlock()
 	}
 }
