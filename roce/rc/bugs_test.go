@@ -15,10 +15,13 @@ import (
 // as no other test does.
 
 // ackFor is an ACK of the packet psn of the requests that e sends.
-func (e *end) ackFor(psn int, msn uint32) []byte {
+func (e *end) ackFor(psn int, msn uint32) []byte { return e.answerFor(psn, roce.SynACK, msn) }
+
+// answerFor is a packet with any syndrome for it.
+func (e *end) answerFor(psn int, s roce.Syndrome, msn uint32) []byte {
 	p := roce.Packet{
 		Opcode: roce.OpAcknowledge, PKey: 0xFFFF, DestQP: e.cfg.LocalQPN, PSN: e.seqBase.Add(psn),
-		AETH: roce.AETH{Syndrome: roce.SynACK, MSN: msn},
+		AETH: roce.AETH{Syndrome: s, MSN: msn},
 	}
 	return p.Append(nil)
 }

@@ -77,7 +77,7 @@ func (r *requester) followed(now mono.Time, k int) {
 	for range k {
 		from := r.una
 		r.una++
-		r.progress(now, from)
+		r.progress(now, from, false)
 	}
 }
 

@@ -51,8 +51,8 @@ func (r *requester) startProbe() {
 	r.rtt.cancel()
 }
 
-// judgeProbe learns from an answer.
-func (r *requester) judgeProbe() {
+// judgeProbe learns from an answer. One that tells what is wrong shows no other loss.
+func (r *requester) judgeProbe(tells bool) {
 	p := &r.probe
 	switch {
 	case r.una >= r.hi:
@@ -60,7 +60,7 @@ func (r *requester) judgeProbe() {
 	case p.state == probeDue: // it was too early
 		p.state = probeNone
 	case p.state != probeSent || r.una < p.end:
-	case p.twice && r.una == p.end:
+	case p.twice && r.una == p.end && !tells:
 		r.lost()
 	default:
 		p.state, p.asked = probeEnd, r.una

@@ -135,8 +135,9 @@ func (r *requester) rewind() {
 	r.rtt.cancel()
 }
 
-// progress follows every advance of una from the given value.
-func (r *requester) progress(now mono.Time, from uint64) {
+// progress follows every advance of una from the given value. It tells if the answer is
+// a NAK, an RNR NAK or an implied NAK, which is acted on next.
+func (r *requester) progress(now mono.Time, from uint64, tells bool) {
 	if r.una == from {
 		return
 	}
@@ -146,7 +147,7 @@ func (r *requester) progress(now mono.Time, from uint64) {
 	if took, ok := r.rtt.acked(r.una, now); ok {
 		r.win.measured(r.una-r.rtt.from(), took, r.rtt.least)
 	}
-	r.judgeProbe()
+	r.judgeProbe(tells)
 	if r.send < r.una {
 		r.send = r.una
 	}

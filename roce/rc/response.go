@@ -47,7 +47,7 @@ func (r *requester) response(now mono.Time, p *roce.Packet) wr.Work {
 	if r.c.common.failed {
 		return work
 	}
-	r.progress(now, from)
+	r.progress(now, from, passed || kind != roce.AckACK)
 	switch {
 	case passed:
 		r.impliedNAK(now)
