@@ -69,3 +69,21 @@ func TestOneLossForSecondProbe(t *testing.T) {
 		})
 	}
 }
+
+
+// New work after a probe takes the place of the last packet also when the batch has no room
+// for more and what is behind it must not leave yet.
+func TestNewWorkAfterProbeFillsBatch(t *testing.T) {
+	a, b := newPair(t, adaptive(7))
+	a.batch = wr.NewBatch(1, 1<<18)
+	for i := range 6 { // two more than the depth
+		a.post(a.req(uint64(i), wr.OpRead, 64*i, 64))
+	}
+	a.drain()
+	a.advance(firstTimeout)
+	a.lose(4)
+	a.deliverAll() // the probe
+	b.deliver()
+	a.drain()
+	a.want("READ_REQ 4 A va+256 len=64")
+}

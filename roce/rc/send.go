@@ -16,13 +16,11 @@ func (r *requester) drain(now mono.Time, b *wr.Batch) (more bool) {
 		return r.sendProbe(now, b)
 	}
 	before := r.c.common.stats.Requests
-	if r.sendRequests(now, b) {
-		return true
-	}
+	more = r.sendRequests(now, b)
 	if r.c.common.stats.Requests != before { // a peer that misses something says so
 		r.probe.settle()
 	}
-	return r.sendProbe(now, b)
+	return more || r.sendProbe(now, b)
 }
 
 // sendRequests emits packets from send on, as many as may leave.
@@ -150,7 +148,7 @@ func (r *requester) emit(now mono.Time, b *wr.Batch, w *wr.WQE, i, n uint64, ask
 
 // wantsAck is the AckReq policy (§3.4): the end of a message, everything with an
 // answer of its own, every few packets of a long message, and the packet after which
-// the window is full. So does a probe.
+// the window is full.
 func (r *requester) wantsAck(w *wr.WQE, i uint64, last bool) bool {
 	if last || w.Op.TakesRead() || int(r.sinceAck)+1 >= r.win.ackEvery(int(r.ackEvery)) {
 		return true
