@@ -188,6 +188,45 @@ func TestLongReadInParts(t *testing.T) {
 	require.Equal(t, b.mem[:100_000], a.mem[:100_000])
 }
 
+// The parts of a long READ leave no small rest also where the window is a little less than
+// a power of two, and together they never exceed it.
+func TestReadParts(t *testing.T) {
+	for window, part := range map[uint64]uint64{
+		1: 1, 3: 1, 16: 4, 255: 63, 256: 64, 380: 64, 384: 128, 504: 128, 512: 128, 639: 128, 640: 192, 2048: 512,
+	} {
+		require.Equal(t, part, readPart(window), "window %d", window)
+	}
+	const mtu, packets = 256, 256
+	for _, window := range []int{504, 512} {
+		a, b := newPair(t, withMTU(mtu), withSend(func(s *SendConfig) { s.WindowPSNs = window }))
+		a.rc.req.win.packets = a.rc.req.win.max
+		fill(b.mem, 5)
+		a.post(a.req(1, wr.OpRead, 0, packets*mtu))
+		a.drain()
+		a.want("READ_REQ 0 A va+0 len=32768", "READ_REQ 128 A va+32768 len=32768")
+		a.exchange()
+		a.wantDone("1:success")
+		require.Equal(t, b.mem[:packets*mtu], a.mem[:packets*mtu])
+
+		a.post(a.req(2, wr.OpRead, 0, memSize))
+		for r := &a.rc.req; r.una < r.next; {
+			a.drain()
+			require.LessOrEqual(t, r.send-r.una, uint64(window))
+			require.GreaterOrEqual(t, r.rdOut, min(int32(3), int32((r.next-r.una+127)/128)))
+			if len(b.sent) == 0 {
+				a.deliverAll()
+			}
+			b.deliver()
+		}
+		a.wantDone("2:success")
+
+		a.rc.req.win.packets = 100 // less than a part, so there is one alone
+		a.post(a.req(3, wr.OpRead, 0, packets*mtu))
+		a.drain()
+		a.want("READ_REQ 4352 A va+0 len=32768")
+	}
+}
+
 func TestInlineIsCopied(t *testing.T) {
 	a, b := newPair(t)
 	data := []byte("inline data")

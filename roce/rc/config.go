@@ -15,7 +15,8 @@ const (
 	// unacknowledged: enough that neither side waits for the other, and a
 	// fraction of what our receive buffers hold. It is 2 MiB of payload at the
 	// largest path MTU, so that long READs are asked for in parts of 512 KiB, of
-	// which four are on their way and a longer READ leaves no small rest.
+	// which four are on their way. A window that is a little less, since the
+	// receive buffer holds no more, leaves the parts as they are, and three on their way.
 	DefaultWindowBytes = 512 * (4096 + wr.PacketCost)
 	// DefaultWindowPSNs bounds the unacknowledged packets of small messages and of a
 	// small path MTU; with one of 1024 bytes it is a little more than DefaultWindowBytes.

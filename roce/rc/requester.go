@@ -63,8 +63,19 @@ func (r *requester) start(s SendConfig) {
 	r.timer.init(&s)
 	// A READ is asked for in parts, so that no more comes back at once than
 	// the window lets out.
-	r.readChunk = max(1, min(r.win.max, r.win.maxBytes/(r.c.common.mtu+wr.PacketCost))/4)
+	r.readChunk = readPart(min(r.win.max, r.win.maxBytes/(r.c.common.mtu+wr.PacketCost)))
 	r.started = true
+}
+
+// readPart is the size in packets of the parts of a long READ: a quarter of the window.
+// Lengths are mostly powers of two, of which no small rest is to be left, so large parts
+// are multiples of 64. At least three fit into the window.
+func readPart(window uint64) uint64 {
+	n := window / 4
+	if n < 64 {
+		return max(1, n)
+	}
+	return (n + 32) &^ 63
 }
 
 // post queues a work request and gives it its PSNs.
