@@ -11,6 +11,9 @@ import (
 // poller. A blocked read of what a parent handed down keeps the processor of its
 // goroutine until the runtime's monitor takes it away, some 10 ms later when all was
 // quiet; on a single core that is the one which has to answer packets.
+//
+// Anything else stays as it is: a terminal or a socket may be the standard output as
+// well, whose writes would fail when they do not block, and a file is always ready.
 func pollable(f *os.File) *os.File {
 	st, err := f.Stat()
 	if err != nil || st.Mode()&os.ModeNamedPipe == 0 {
