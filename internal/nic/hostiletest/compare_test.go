@@ -124,9 +124,10 @@ func (c *conn) compareCounts(note func(string, ...any)) {
 			k.readsReplayed, k.atomicsReplayed = s.ReadsReplayed, s.AtomicsReplayed
 		}
 	}
-	k.acknowledged = c.req.una
-	if c.failed { // what the answer at fault acknowledged beside is of no interest
-		k.acknowledged = s.Acknowledged
+	if now := s.Acknowledged; c.failed && k.acknowledged <= now && now <= c.req.una {
+		k.acknowledged = now // what the answer at fault acknowledged beside is of no interest
+	} else {
+		k.acknowledged = c.req.una
 	}
 	have := counts{
 		duplicates: s.Duplicates, outOfSequence: s.OutOfSequence, stale: s.StaleResponses, fatalSent: s.FatalNAKsSent,
