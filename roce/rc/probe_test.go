@@ -70,7 +70,6 @@ func TestOneLossForSecondProbe(t *testing.T) {
 	}
 }
 
-
 // New work after a probe takes the place of the last packet also when the batch has no room
 // for more and what is behind it must not leave yet.
 func TestNewWorkAfterProbeFillsBatch(t *testing.T) {
