@@ -111,7 +111,7 @@ ascendsim: ## the library that stands in for the Ascend driver, in .cache/ascend
 	echo "HIXL_ASCEND_LIBRARY=$$PWD/.cache/ascendsim/libascendcl.so HIXL_ASCEND_DRIVER=$$PWD/.cache/ascendsim/libascend_hal.so"
 
 .PHONY: bench-results bench-floors bench-compare .cache/hixl-bench
-bench-results: bench-floors bench-compare ## measure everything anew into bench/RESULTS.md and bench/compare.html (root, 10 minutes on a quiet machine; ucx-utils, iperf3, libfabric-bin)
+bench-results: bench-floors bench-compare ## measure everything anew into bench/RESULTS.md and bench/compare.html (root, 20 minutes on a quiet machine; ucx-utils, iperf3, libfabric-bin)
 
 bench-floors: .cache/hixl-bench ## measure the goals of the datapath into bench/RESULTS.md, each in two passes
 	.cache/hixl-bench floors --passes 2 --into bench/RESULTS.md
