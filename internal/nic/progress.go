@@ -143,7 +143,7 @@ func (d *Driver) expires() bool {
 	now := n.clock()
 	if !now.Before(next) && n.svcMu.TryLock() {
 		if !n.closing.Load() { // Close frees what is used here, under this lock
-			n.fire(now, postPatience)
+			n.fire(now, n.clock, postPatience)
 		}
 		n.svcMu.Unlock()
 	}

@@ -54,15 +54,12 @@ func (n *NIC) serve() {
 func (n *NIC) service(now mono.Time, clock func() mono.Time) bool {
 	n.svcMu.Lock()
 	defer n.svcMu.Unlock()
-	return n.fireBy(now, clock, 0)
+	return n.fire(now, clock, 0)
 }
 
-// fire is service on the NIC's own clock with svcMu held, and with the patience of who
-// calls it for what others add meanwhile.
-func (n *NIC) fire(now mono.Time, patience int) bool { return n.fireBy(now, n.clock, patience) }
-
-// fireBy is fire on any clock.
-func (n *NIC) fireBy(now mono.Time, clock func() mono.Time, patience int) bool {
+// fire is service with svcMu held, and with the patience of who calls it for what
+// others add meanwhile.
+func (n *NIC) fire(now mono.Time, clock func() mono.Time, patience int) bool {
 	n.svc.patience = patience
 	qs := n.due[:0]
 	n.over = n.late.take(n.over[:0])
